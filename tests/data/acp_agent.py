@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 last_id = 0
 # Prompts of the session, and whether it was taken up again. With SESSION_FILE, the program keeps its session there.
@@ -50,7 +51,10 @@ def refusal(answer):
 
 
 def permission(title, command):
-    call = {"toolCallId": title, "title": title, "kind": "execute", "rawInput": {"command": command}}
+    return asked_about({"toolCallId": title, "title": title, "kind": "execute", "rawInput": {"command": command}})
+
+
+def asked_about(call):
     options = [
         {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
         {"optionId": "ever", "name": "Always", "kind": "allow_always"},
@@ -108,6 +112,21 @@ def stubborn(folder):
     return "end_turn"
 
 
+def edits(folder):
+    """Asks for permission to write the files that the prompt names, and writes by itself those that it may."""
+    chosen = {}
+    for name in prompts[-1].split()[1].split(","):
+        path = folder + "/" + name
+        call = {"toolCallId": name, "title": "Edit " + name, "kind": "edit", "locations": [{"path": path}]}
+        chosen[name] = asked_about(call)
+        if chosen[name] == "yes":
+            with open(path, "w") as file:
+                file.write("# Own\n")
+        update("tool_call_update", toolCallId=name, status="completed" if chosen[name] == "yes" else "failed")
+    say(json.dumps(chosen))
+    return "end_turn"
+
+
 def outside(folder):
     words = [
         refusal(ask("fs/read_text_file", path="/etc/passwd")),
@@ -137,6 +156,105 @@ def garbage(folder):
 def flood(folder):
     while True:
         say("x" * 100_000)
+
+
+def terminal(command, **params):
+    return ask("terminal/create", command=command, **params)["result"]["terminalId"]
+
+
+def output(terminal_id):
+    return ask("terminal/output", terminalId=terminal_id)["result"]
+
+
+def run(command):
+    own = terminal(command)
+    ask("terminal/wait_for_exit", terminalId=own)
+    return output(own)["output"].strip()
+
+
+def start_server(folder):
+    """Starts a command that doesn't end by itself, and goes on with something else while it runs."""
+    server = terminal(f"echo up > up.txt; echo started; exec sleep {prompts[-1].split()[1]}")
+    begun = time.monotonic()
+    while "started" not in output(server)["output"] and time.monotonic() < begun + 30:
+        time.sleep(0.05)
+    first = output(server)
+    text = ask("fs/read_text_file", path=folder + "/a.md")["result"]["content"]
+    return server, first, text
+
+
+def background(folder):
+    run("echo fg > fg.txt")
+    server, first, text = start_server(folder)
+    seen = run("cat up.txt")
+    running = output(server)
+    ask("terminal/kill", terminalId=server)
+    ended = ask("terminal/wait_for_exit", terminalId=server)["result"]
+    last = output(server)
+    ask("terminal/release", terminalId=server)
+    gone = refusal(ask("terminal/output", terminalId=server))
+    long = terminal("seq 1 2000", outputByteLimit=20)
+    code = ask("terminal/wait_for_exit", terminalId=long)["result"]
+    said = {"first": first, "text": text, "seen": seen, "running": running, "ended": ended, "last": last}
+    say(json.dumps({**said, "gone": gone, "code": code, "long": output(long)}))
+    return "end_turn"
+
+
+def leave(folder):
+    """Ends its turn while its command runs."""
+    _, first, _ = start_server(folder)
+    say(f"I leave it: {first['output'].strip()}.")
+    return "end_turn"
+
+
+def stay(folder):
+    """Doesn't end its turn while its command runs."""
+    start_server(folder)
+    with open(os.environ["PID_FILE"], "w") as file:
+        file.write("up and running")
+    while True:
+        receive()
+
+
+def early(folder):
+    """Ends a command that the user hasn't allowed yet."""
+    own = terminal("echo never > never.txt")
+    ask("terminal/kill", terminalId=own)
+    ended = ask("terminal/wait_for_exit", terminalId=own)["result"]
+    say(json.dumps(ended))
+    return "end_turn"
+
+
+def panel(folder):
+    """Shows all that a panel can show: a plan, a diff, two questions for permission, two changes of a file."""
+    first = {"content": "Change the list", "status": "in_progress", "priority": "high"}
+    update("plan", entries=[first, {"content": "Run make", "status": "pending", "priority": "low"}])
+    say("I look at the list. ")
+    path = folder + "/List.md"
+    old = ask("fs/read_text_file", path=path)["result"]["content"]
+    new = old.replace("first", "first, changed").replace("last", "last, changed")
+    diff = {"type": "diff", "path": path, "oldText": old, "newText": new}
+    call = {"toolCallId": "list", "title": "Change List.md", "kind": "edit", "content": [diff]}
+    chosen = asked_about(call)
+    if chosen == "yes":
+        ask("fs/write_text_file", path=path, content=new)
+    update("tool_call_update", toolCallId="list", status="completed" if chosen == "yes" else "failed")
+    then = permission("Run make", "make")
+    say(f"Chosen {chosen}, then {then}.")
+    return "end_turn"
+
+
+def live(folder):
+    """Writes a file that the user changes since it was read."""
+    text = ask("fs/read_text_file", path=folder + "/Talk.md")["result"]["content"]
+    with open(os.environ["PID_FILE"], "w") as file:
+        file.write("it is read")
+    begun = time.monotonic()
+    while not os.path.exists(os.environ["PID_FILE"] + ".go") and time.monotonic() < begun + 120:
+        time.sleep(0.01)
+    ask("fs/write_text_file", path=folder + "/Talk.md", content=text + "\nFrom the agent.\n")
+    say("It is written.")
+    return "end_turn"
 
 
 def recall(folder):
@@ -199,8 +317,12 @@ def main():
             if session_file:
                 with open(session_file, "w") as file:
                     json.dump(prompts, file)
-            words = {"alone": alone, "stubborn": stubborn, "outside": outside, "recall": recall, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
-            reason = words.get(text.split()[0], work)(folder)
+            known = [alone, background, crash, early, edits, flood, garbage, hang, leave]
+            known += [live, outside, panel, recall, stay, stubborn]
+            does = {one.__name__: one for one in known}
+            # The panel names the agent first.
+            words = [word for word in text.split() if not word.startswith("@")]
+            reason = does.get(words[0], work)(folder)
             send({"id": message["id"], "result": {"stopReason": reason}})
 
 

@@ -2,6 +2,8 @@
 //! whether it owns the workspace or another process does.
 
 mod acp;
+#[cfg(target_os = "linux")]
+mod acp_programs;
 mod agent_settings;
 mod agent_socket;
 pub(crate) mod agents;
@@ -18,43 +20,60 @@ mod external_agents;
 mod follower;
 mod forks;
 mod forms;
-mod git;
+pub(crate) mod git;
 mod git_arrivals;
 mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
+#[cfg(unix)]
+mod git_kills;
+#[cfg(unix)]
+mod git_lfs;
 mod git_merge_driver;
+#[cfg(unix)]
+mod git_more;
+mod git_real;
+#[cfg(target_os = "linux")]
+mod git_server;
+mod git_walkthrough;
 #[cfg(unix)]
 pub(crate) mod github_api;
 #[cfg(unix)]
 mod github_faults;
 #[cfg(unix)]
 mod github_server;
-mod grpc;
+pub(crate) mod grpc;
 mod grpc_v1;
 mod grpc_v1_library;
 mod history;
 mod http_api;
+#[cfg(target_os = "linux")]
+mod http_limits;
 mod http_server;
+mod http_tricks;
+mod imported_sessions;
 mod instructions;
 mod kills;
 mod logging;
 mod lost_folders;
+mod mcp_approvals;
 mod mcp_client;
 mod mcp_features;
 pub(crate) mod mcp_messages;
 pub(crate) mod mcp_sampling;
-mod mcp_server;
+pub(crate) mod mcp_server;
 mod meaning;
 mod memory;
 mod moves;
 mod notebooks;
 mod own_tools;
 mod owned;
-mod packages;
+pub(crate) mod package_addresses;
+pub(crate) mod packages;
 mod packs;
 mod pages;
 mod paths;
+mod platform;
 mod policy;
 mod prompts;
 mod providers;
@@ -77,7 +96,7 @@ mod updates;
 mod volumes;
 mod webhooks;
 mod widgets;
-mod workers;
+pub(crate) mod workers;
 
 use crate::program::House;
 use serde_json::Value;

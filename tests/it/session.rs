@@ -17,6 +17,7 @@ mod restarts;
 mod sampling;
 mod schedules;
 mod shared;
+mod shared_edits;
 mod team;
 mod trace_versions;
 mod views;

@@ -3,6 +3,7 @@
 
 mod devices;
 mod files;
+mod git;
 mod kills;
 
 use crate::program::{House, bytes};

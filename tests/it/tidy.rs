@@ -32,6 +32,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (0, "guarded", &[]),
     (0, "kernel_states", &[]),
     (0, "plot", &[]),
+    (0, "program_approvals", &[]),
     (0, "science_pack", &[]),
     (0, "store", &[]),
     (0, "system", &[]),
@@ -58,7 +59,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (3, "providers", &["agent", "store"]),
     (3, "javascript", &["python"]),
     (3, "science", &["kernel_states", "python"]),
-    (3, "serve", &["acp", "agent", "guarded", "text", "typeset"]),
+    (3, "serve", &["acp", "agent", "guarded", "program_approvals", "text", "typeset"]),
     (
         4,
         "host",
@@ -88,6 +89,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     ),
     (4, "ui", &["engine", "text", "typeset"]),
     (5, "forks", &["agent", "engine", "git_program", "guarded", "host", "store", "text", "vcs"]),
+    (5, "sent_runs", &["agent", "engine", "host", "store"]),
     (5, "packages", &["agent", "engine", "git_program", "guarded", "host", "store", "text"]),
     (5, "export", &["collection", "engine", "host", "jupyter", "plot", "store", "text", "typeset"]),
     (6, "editor", &["collection", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"]),
@@ -109,9 +111,11 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "models",
             "packages",
             "plot",
+            "program_approvals",
             "providers",
             "python",
             "science",
+            "sent_runs",
             "serve",
             "store",
             "system",
@@ -120,12 +124,13 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "vcs",
         ],
     ),
-    (7, "agent_ui", &["agent", "editor", "engine", "host", "store", "text", "ui"]),
+    (7, "agent_ui", &["agent", "editor", "engine", "host", "program_approvals", "sent_runs", "store", "text", "ui"]),
     (
         8,
         "notebook",
         &["agent_ui", "collection", "editor", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"],
     ),
+    (8, "settings_pages", &["agent", "agent_ui", "engine", "host", "store", "text", "ui"]),
     (9, "package_page", &["engine", "host", "notebook", "packages", "store", "text", "ui"]),
     (9, "source_control", &["agent", "agent_ui", "engine", "forks", "host", "notebook", "store", "text", "ui"]),
     (
@@ -141,7 +146,10 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "host",
             "notebook",
             "package_page",
+            "program_approvals",
             "providers",
+            "sent_runs",
+            "settings_pages",
             "source_control",
             "store",
             "system",
@@ -177,12 +185,24 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
 const PURE: &[&str] = &["agent", "collection", "engine", "text"];
 
 /// The crates that draw, and those that must not.
-const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "package_page", "source_control", "ui", "window"];
+const DRAWN: &[&str] =
+    &["agent_ui", "editor", "notebook", "package_page", "settings_pages", "source_control", "ui", "window"];
 const HEADLESS: &[&str] = &["cli", "export", "host"];
 
 /// The crates that use the host: program, window, command line and their parts.
-const APP: &[&str] =
-    &["agent_ui", "cli", "editor", "export", "notebook", "package_page", "source_control", "tracebook", "ui", "window"];
+const APP: &[&str] = &[
+    "agent_ui",
+    "cli",
+    "editor",
+    "export",
+    "notebook",
+    "package_page",
+    "settings_pages",
+    "source_control",
+    "tracebook",
+    "ui",
+    "window",
+];
 
 /// Crates that must not be reachable from others, even indirectly.
 const UNREACHABLE: &[(&[&str], &[&str], &str)] = &[
@@ -298,6 +318,7 @@ const APP_FOLDERS: &[&str] = &[
     "app/export/src/",
     "app/notebook/src/",
     "app/package_page/src/",
+    "app/settings_pages/src/",
     "app/source_control/src/",
     "app/ui/src/",
     "app/window/src/",

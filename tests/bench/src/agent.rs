@@ -175,9 +175,11 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
             phase: 0,
             imported: None,
             provider: None,
+            deadline: None,
         };
         let steps = (0..RUN_STEPS).map(make_step).collect();
-        let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };
+        let import =
+            Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps, approvals: Vec::new() };
         driver.run_command(import).map_err(|reject| reject.0)?;
         driver.close().map_err(|why| why.to_string())?;
     }

@@ -287,7 +287,8 @@ impl HeadlessWindow {
         self.draw_for(Duration::from_millis(600));
     }
 
-    fn wheel_event(by: f32) -> Event {
+    /// Returns the event of a turn of the wheel by a number of points.
+    pub(crate) fn wheel_event(by: f32) -> Event {
         Event::MouseWheel {
             unit: egui::MouseWheelUnit::Point,
             delta: vec2(0.0, -by),

@@ -493,7 +493,7 @@ impl LearningBench {
             agent: None,
             budget: None,
             allow: Vec::new(),
-            recall: RecallOptions { mode: ReplayMode::Auto, without: Vec::new() },
+            recall: RecallOptions { mode: ReplayMode::Auto, ..RecallOptions::default() },
             provider: None,
         };
         self.driver.run_command(command).map_err(|reject| reject.0)?;

@@ -50,7 +50,7 @@ const BENCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// Runs the program `tracebook-bench`: all of `tracebook`, with `run_bench` and `take_screenshots`.
 pub fn main() -> std::process::ExitCode {
     cli::main(cli::ProgramHooks {
-        window: |driver, path, first_frame| window::run(driver, path, first_frame),
+        window: |driver, start, first_frame| window::run(driver, start.path, start.is_safe, first_frame),
         bench: Some(run),
     })
 }

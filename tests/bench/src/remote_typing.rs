@@ -46,7 +46,7 @@ impl HostlessSession {
             doc: Box::new(doc),
             mounts: BTreeMap::new(),
             memory_place: None,
-            read_only_volumes: Default::default(),
+            volume_settings: Default::default(),
             forks: BTreeMap::new(),
             settings: Settings::default(),
             last_seq: 0,

@@ -281,6 +281,7 @@ fn learn_task_trace(
         phase: 0,
         imported: None,
         provider: None,
+        deadline: None,
     };
     let there = BTreeSet::new();
     learn_trace(&CompletedRun {
@@ -366,7 +367,7 @@ impl ReplayBench {
         schemas: &BTreeMap<String, String>,
     ) -> Result<(ReplayEnd, String), String> {
         let begun = Instant::now();
-        let recall = RecallOptions { mode: ReplayMode::Follower, without: Vec::new() };
+        let recall = RecallOptions { mode: ReplayMode::Follower, ..RecallOptions::default() };
         let chosen = self.memory.choose_trace(goal, None, "assistant", schemas, &recall, &|trace| {
             TraceTrust::of_trace(trace, DEFAULT_FOLLOW_CONFIDENCE, false, true)
         });

@@ -1,14 +1,19 @@
-//! Benchmark of `tracebook serve` over generated notes: REST reads, search, calls over MCP, and very many clients that
-//! wait for events.
+//! Benchmark of `tracebook serve` over generated notes: REST reads, search and calls over MCP, and a window beside very
+//! many clients that follow a stream of events.
+
+mod beside_window;
+mod event_clients;
 
 use super::report::{BenchReport, FigureGoal};
 use super::search::{note_path, use_stand_in_model, write_notes};
-use super::text_fixtures::FixtureRng;
+use super::text_fixtures::{self, FixtureRng};
 use super::{drive_until, open_volume, open_workspace, to_ms};
 use engine::Session;
+use host::socket::{self, SocketRequest};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
@@ -17,14 +22,30 @@ use support::measure::ScratchFolder;
 const READS: usize = 2_000;
 const SEARCHES: usize = 500;
 const CALLS: usize = 1_000;
-/// Number of clients that wait for events.
-const EVENT_CLIENTS: usize = 1_000;
+/// Number of notes that are read over MCP.
+const CALLED_NOTES: usize = 100;
 /// Number of tokens that share the requests, so that none reaches its limit of requests a second.
 const TOKENS: usize = 24;
 /// Maximum wait for an answer, and for an event.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time until the index has all notes.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(7_200);
+/// The note that a user reads and writes in the window, and its length.
+const LONG_NOTE: &str = "Long.md";
+const LONG_NOTE_BYTES: usize = 100_000;
+/// Address of the volume's notes.
+const NOTES_PATH: &str = "/api/v1/volumes/notes/notes";
+/// Goals of the issue about open interfaces: for the 99th percentile, in milliseconds; and for writing the notes.
+const READ_GOAL: FigureGoal = FigureGoal::Under(2.0);
+const SEARCH_GOAL: FigureGoal = FigureGoal::Under(25.0);
+const CALL_GOAL: FigureGoal = FigureGoal::Under(1.0);
+const WRITE_NOTES_GOAL_SECONDS: FigureGoal = FigureGoal::Under(120.0);
+
+/// A workspace that is served, and tokens for it.
+struct ServedWorkspace {
+    folder: PathBuf,
+    tokens: Vec<String>,
+}
 
 /// A running server.
 struct ServeProcess {
@@ -44,32 +65,40 @@ fn said(error: std::io::Error) -> String {
     error.to_string()
 }
 
-impl ServeProcess {
-    fn start(scratch: &ScratchFolder) -> Result<ServeProcess, String> {
-        let program = std::env::current_exe().map_err(said)?;
-        let command = |words: &[&str]| {
-            let mut command = Command::new(&program);
-            command.arg("--workspace").arg(scratch.folder().join("W")).args(words).stdin(Stdio::null());
-            command
-        };
-        let mut tokens = Vec::new();
+impl ServedWorkspace {
+    fn new(folder: PathBuf) -> Result<ServedWorkspace, String> {
+        let mut workspace = ServedWorkspace { folder, tokens: Vec::new() };
         for number in 0..TOKENS {
             let name = format!("bench-{number}");
-            let made =
-                command(&["tokens", "create", &name, "--scopes", "read,write", "--json"]).output().map_err(said)?;
+            let mut command = workspace.command(&["tokens", "create", &name, "--scopes", "read,write", "--json"])?;
+            let made = command.output().map_err(said)?;
             let made: Value = serde_json::from_slice(&made.stdout).map_err(|error| error.to_string())?;
-            tokens.push(made["token"].as_str().ok_or("no token was made")?.to_owned());
+            workspace.tokens.push(made["token"].as_str().ok_or("no token was made")?.to_owned());
         }
-        let mut child =
-            command(&["serve", "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped()).spawn().map_err(said)?;
-        let out = child.stdout.take().ok_or("no output")?;
-        let mut first = String::new();
-        BufReader::new(out).read_line(&mut first).map_err(said)?;
-        let places: Value = serde_json::from_str(&first).map_err(|error| format!("{error}: {first}"))?;
-        let address = places["url"].as_str().and_then(|url| url.strip_prefix("http://")).ok_or("no address")?;
-        Ok(ServeProcess { address: address.trim_end_matches('/').to_owned(), child, tokens })
+        Ok(workspace)
     }
 
+    fn command(&self, words: &[&str]) -> Result<Command, String> {
+        let mut command = Command::new(std::env::current_exe().map_err(said)?);
+        command.arg("--workspace").arg(&self.folder).args(words).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    fn start(&self) -> Result<ServeProcess, String> {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--json"])?;
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(said)?;
+        let out = child.stdout.take();
+        let mut server = ServeProcess { child, address: String::new(), tokens: self.tokens.clone() };
+        let mut first = String::new();
+        BufReader::new(out.ok_or("no output")?).read_line(&mut first).map_err(said)?;
+        let places: Value = serde_json::from_str(&first).map_err(|error| format!("{error}: {first}"))?;
+        let address = places["url"].as_str().and_then(|url| url.strip_prefix("http://")).ok_or("no address")?;
+        server.address = address.trim_end_matches('/').to_owned();
+        Ok(server)
+    }
+}
+
+impl ServeProcess {
     fn connect(&self, number: usize) -> Result<HttpLine, String> {
         let stream = TcpStream::connect(&self.address).map_err(said)?;
         stream.set_nodelay(true).map_err(said)?;
@@ -77,6 +106,25 @@ impl ServeProcess {
         let token = self.tokens[number % self.tokens.len()].clone();
         let out = stream.try_clone().map_err(said)?;
         Ok(HttpLine { out, input: BufReader::new(stream), host: self.address.clone(), token })
+    }
+
+    /// Returns a connection for each token.
+    fn connect_all(&self) -> Result<Vec<HttpLine>, String> {
+        (0..TOKENS).map(|number| self.connect(number)).collect()
+    }
+
+    /// Asks the server to end, and waits until it has released the workspace.
+    fn end(mut self) -> Result<(), String> {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().map_err(said)?;
+        let begun = Instant::now();
+        while self.child.try_wait().map_err(said)?.is_none() {
+            if begun.elapsed() > ANSWER_TIMEOUT {
+                return Err("the server doesn't end".to_owned());
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        Ok(())
     }
 }
 
@@ -118,7 +166,7 @@ impl HttpLine {
             }
         }
         match head.first() {
-            Some(status) if status.contains(" 200 ") || status.contains(" 202 ") => Ok(head),
+            Some(status) if [" 200 ", " 201 ", " 202 "].iter().any(|code| status.contains(code)) => Ok(head),
             status => Err(format!("the server said {status:?}")),
         }
     }
@@ -148,71 +196,96 @@ impl HttpLine {
         let head = self.head()?;
         self.body(&head)
     }
+
+    /// Sends a request without a body. Returns the milliseconds until the whole answer has arrived.
+    fn time_get(&mut self, path: &str) -> Result<f64, String> {
+        let begun = Instant::now();
+        self.request("GET", path, "", "")?;
+        Ok(to_ms(begun.elapsed()))
+    }
+
+    /// Returns the connection for reading without blocking, and what was already received.
+    fn into_stream(self) -> Result<(TcpStream, Vec<u8>), String> {
+        let received = self.input.buffer().to_vec();
+        let stream = self.input.into_inner();
+        stream.set_nonblocking(true).map_err(said)?;
+        Ok((stream, received))
+    }
+}
+
+/// Returns the address of one of `count` notes.
+fn read_path(rng: &mut FixtureRng, count: usize) -> String {
+    format!("{NOTES_PATH}/{}", note_path(rng.below(count)).replace(' ', "%20"))
+}
+
+/// Returns the address of a search for three words that follow each other in one of the notes.
+fn search_path(rng: &mut FixtureRng, notes: &[String]) -> String {
+    let words: Vec<&str> = notes[rng.below(notes.len())].split_ascii_whitespace().collect();
+    let at = rng.below(words.len().saturating_sub(3).max(1));
+    let letters = |word: &str| word.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+    let query: Vec<String> = words.iter().skip(at).take(3).map(|word| letters(word)).collect();
+    format!("/api/v1/search?query={}", query.join("%20"))
 }
 
 /// Runs all benchmarks of the server, over `count` notes.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     host::rlimits::raise_open_file_limit();
     let scratch = ScratchFolder::new("serve")?;
-    let notes = write_notes(&scratch, "notes", count)?;
     report.add_figure("notes", count as f64, "", FigureGoal::None);
+    let begun = Instant::now();
+    let notes = write_notes(&scratch, "notes", count)?;
+    scratch.write(&format!("notes/{LONG_NOTE}"), text_fixtures::note_of_length(LONG_NOTE_BYTES).as_bytes())?;
+    scratch.sync_to_disk();
+    report.add_figure("notes written", begun.elapsed().as_secs_f64(), "s", WRITE_NOTES_GOAL_SECONDS);
+    let begun = Instant::now();
     let mut driver = open_workspace(&scratch)?;
     use_stand_in_model(report, &mut driver, count)?;
     open_volume(&mut driver, &scratch.folder().join("notes"))?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
+    report.show_progress("the notes are imported; the index is being made");
     let search = driver.search().clone();
     search.wait_until_embedded(INDEX_TIMEOUT).map_err(|why| why.to_string())?;
     driver.close().map_err(|why| why.to_string())?;
-    let server = ServeProcess::start(&scratch)?;
+    report.add_figure("import and index", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
+    let workspace = ServedWorkspace::new(scratch.folder().join("W"))?;
+    let server = workspace.start()?;
     measure_reads(report, &server, count)?;
     measure_searches(report, &server, &notes)?;
-    measure_calls(report, &server)?;
-    measure_events(report, &server, &scratch)
+    measure_calls(report, &server, &workspace.folder, count)?;
+    server.end()?;
+    beside_window::measure(report, &scratch, &workspace, &notes)
 }
 
 fn measure_reads(report: &mut BenchReport, server: &ServeProcess, count: usize) -> Result<(), String> {
-    let mut lines = (0..TOKENS).map(|number| server.connect(number)).collect::<Result<Vec<_>, _>>()?;
-    let mut rng = FixtureRng::new(7);
-    let mut times = Vec::new();
+    let (mut lines, mut rng, mut times) = (server.connect_all()?, FixtureRng::new(7), Vec::new());
     for number in 0..READS + 100 {
-        let path = format!("/api/v1/volumes/notes/notes/{}", note_path(rng.below(count)));
-        let begun = Instant::now();
-        lines[number % TOKENS].request("GET", &path, "", "")?;
-        times.push(to_ms(begun.elapsed()));
+        times.push(lines[number % TOKENS].time_get(&read_path(&mut rng, count))?);
     }
     // The first ones open the workspace.
-    report.add_percentiles("REST: read a note", &mut times[100..], "ms", FigureGoal::Under(2.0));
+    report.add_percentiles("REST: read a note", &mut times[100..], "ms", READ_GOAL);
     Ok(())
 }
 
 fn measure_searches(report: &mut BenchReport, server: &ServeProcess, notes: &[String]) -> Result<(), String> {
-    let mut lines = (0..TOKENS).map(|number| server.connect(number)).collect::<Result<Vec<_>, _>>()?;
-    let mut rng = FixtureRng::new(8);
-    let mut times = Vec::new();
+    let (mut lines, mut rng, mut times) = (server.connect_all()?, FixtureRng::new(8), Vec::new());
     for number in 0..SEARCHES {
-        let words: Vec<&str> = notes[rng.below(notes.len())].split_ascii_whitespace().collect();
-        let at = rng.below(words.len().saturating_sub(3).max(1));
-        let letters = |word: &str| word.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-        let query: Vec<String> = words.iter().skip(at).take(3).map(|word| letters(word)).collect();
-        let path = format!("/api/v1/search?query={}", query.join("%20"));
-        let begun = Instant::now();
-        lines[number % TOKENS].request("GET", &path, "", "")?;
-        times.push(to_ms(begun.elapsed()));
+        times.push(lines[number % TOKENS].time_get(&search_path(&mut rng, notes))?);
     }
-    report.add_percentiles("REST: search for three words", &mut times, "ms", FigureGoal::Under(25.0));
+    report.add_percentiles("REST: search for three words", &mut times, "ms", SEARCH_GOAL);
     Ok(())
 }
 
-fn measure_calls(report: &mut BenchReport, server: &ServeProcess) -> Result<(), String> {
-    let accepts = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n";
-    let call = |line: &mut HttpLine, headers: &str, message: &Value| -> Result<(), String> {
-        line.send("POST", "/mcp", headers, &message.to_string())?;
-        let head = line.head()?;
-        line.body(&head).map(drop)
-    };
-    let mut sessions = Vec::new();
-    for number in 0..TOKENS {
-        let mut line = server.connect(number)?;
+/// A session of MCP over a connection that stays open.
+struct McpLine {
+    line: HttpLine,
+    headers: String,
+    /// Number of its requests.
+    requests: usize,
+}
+
+impl McpLine {
+    fn begin(mut line: HttpLine) -> Result<McpLine, String> {
+        let accepts = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n";
         let client = json!({"name": "bench", "version": "1"});
         let about = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about});
@@ -221,54 +294,66 @@ fn measure_calls(report: &mut BenchReport, server: &ServeProcess) -> Result<(), 
         line.body(&head)?;
         let session = head.iter().find_map(|line| line.strip_prefix("mcp-session-id:")).ok_or("no session")?;
         let headers = format!("{accepts}Mcp-Session-Id: {}\r\nMcp-Protocol-Version: 2025-11-25\r\n", session.trim());
-        call(&mut line, &headers, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
-        sessions.push((line, headers));
+        let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        line.request("POST", "/mcp", &headers, &begun.to_string())?;
+        Ok(McpLine { line, headers, requests: 0 })
     }
-    let ping = json!({"method": "ping"});
-    let read = json!({"method": "tools/call", "params": {"name": "read_note", "arguments": {"note": note_path(0)}}});
-    for (name, message, goal) in
-        [("MCP: overhead of a call (ping)", ping, FigureGoal::Under(1.0)), ("MCP: read_note", read, FigureGoal::None)]
-    {
-        let mut times = Vec::new();
-        for number in 0..CALLS {
-            let (line, headers) = &mut sessions[number % TOKENS];
-            let mut message = message.clone();
-            (message["jsonrpc"], message["id"]) = (json!("2.0"), json!(number + 1));
-            let begun = Instant::now();
-            call(line, headers, &message)?;
-            times.push(to_ms(begun.elapsed()));
-        }
-        report.add_percentiles(name, &mut times, "ms", goal);
+
+    /// Sends a request. Returns the milliseconds that it took, and the answer.
+    fn time_call(&mut self, mut message: Value) -> Result<(f64, String), String> {
+        self.requests += 1;
+        (message["jsonrpc"], message["id"]) = (json!("2.0"), json!(self.requests));
+        let begun = Instant::now();
+        let answer = self.line.request("POST", "/mcp", &self.headers, &message.to_string())?;
+        Ok((to_ms(begun.elapsed()), String::from_utf8_lossy(&answer).into_owned()))
     }
-    Ok(())
 }
 
-fn measure_events(report: &mut BenchReport, server: &ServeProcess, scratch: &ScratchFolder) -> Result<(), String> {
-    let mut clients = Vec::new();
-    for number in 0..EVENT_CLIENTS {
-        let mut line = server.connect(number)?;
-        line.send("GET", "/api/v1/events", "", "")?;
-        line.head()?;
-        clients.push(line);
-    }
-    scratch.write("notes/event.md", b"# An event\n")?;
+/// Reads a note as `tracebook cat` does beside the process that owns the workspace. Returns the milliseconds.
+fn time_command(socket: &str, note: &str) -> Result<f64, String> {
+    let words = ["cat", "--json", "--", note].map(str::to_owned).to_vec();
+    let request = SocketRequest { words, folder: PathBuf::from("/"), terminal: false };
+    let (mut out, mut errors) = (Vec::new(), Vec::new());
     let begun = Instant::now();
-    let (mut times, mut missing) = (Vec::new(), 0);
-    for client in &mut clients {
-        let is_told = loop {
-            match client.line() {
-                Ok(line) if line.contains("event.md") => break true,
-                Ok(_) => {}
-                Err(_) => break false,
-            }
-        };
-        match is_told {
-            true => times.push(to_ms(begun.elapsed())),
-            false => missing += 1,
-        }
+    let code = socket::exchange(socket, &request, &[], &mut out, &mut errors);
+    let took = to_ms(begun.elapsed());
+    match code {
+        Ok(0) if !out.is_empty() => Ok(took),
+        other => Err(format!("reading {note} ended with {other:?}: {}", String::from_utf8_lossy(&errors))),
     }
-    let name = format!("{EVENT_CLIENTS} clients: an event at each of them");
-    report.add_percentiles(&name, &mut times, "ms", FigureGoal::None);
-    report.add_figure(format!("{EVENT_CLIENTS} clients: without the event"), f64::from(missing), "", FigureGoal::Zero);
+}
+
+/// Measures what MCP adds to a command: `read_note`, and right after it the command that it performs, sent to the same
+/// process through the workspace's socket.
+fn measure_calls(
+    report: &mut BenchReport,
+    server: &ServeProcess,
+    workspace: &Path,
+    count: usize,
+) -> Result<(), String> {
+    let lines = server.connect_all()?.into_iter();
+    let mut sessions = lines.map(McpLine::begin).collect::<Result<Vec<_>, _>>()?;
+    let socket = host::owner_socket(workspace).map_err(|why| why.to_string())?.ok_or("the server has no workspace")?;
+    let (mut calls, mut commands, mut added, mut pings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for number in 0..CALLS {
+        let session = &mut sessions[number % TOKENS];
+        pings.push(session.time_call(json!({"method": "ping"}))?.0);
+        let note = note_path(number % CALLED_NOTES.min(count));
+        // The note is then as warm for one as for the other.
+        time_command(&socket, &note)?;
+        let tool = json!({"name": "read_note", "arguments": {"note": note}});
+        let (call, answer) = session.time_call(json!({"method": "tools/call", "params": tool}))?;
+        if !answer.contains(&note) || answer.contains("\"isError\":true") {
+            return Err(format!("read_note of {note} answered: {answer}"));
+        }
+        let command = time_command(&socket, &note)?;
+        calls.push(call);
+        commands.push(command);
+        added.push(call - command);
+    }
+    report.add_percentiles("MCP: ping, which reaches no command", &mut pings, "ms", FigureGoal::None);
+    report.add_percentiles("MCP: read_note", &mut calls, "ms", FigureGoal::None);
+    report.add_percentiles("its command through the workspace's socket", &mut commands, "ms", FigureGoal::None);
+    report.add_percentiles("MCP: read_note beyond its command", &mut added, "ms", CALL_GOAL);
     Ok(())
 }

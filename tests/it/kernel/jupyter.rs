@@ -154,9 +154,7 @@ fn a_note_cannot_choose_such_a_kernel_by_itself() {
     assert_eq!(house.run(&["run", "Note.md"]).good().text(), "2\n");
     house.run(&["kernels", "Note.md", "--use", "embedded"]).good();
     assert_eq!(house.read("notes/Note.md"), b"---\n---\n\n```python\nimport ipykernel\n1+1\n```\n");
-    let done = house.run(&["run", "Note.md", "--kernel", "gone"]);
-    assert_eq!(done.code, 1);
-    assert!(done.text().contains("there is no Jupyter kernel gone here"), "{}", done.text());
+    house.run(&["run", "Note.md", "--kernel", "gone"]).refused(2, "there is no Jupyter kernel gone here");
 }
 
 #[test]

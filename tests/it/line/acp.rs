@@ -12,7 +12,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An editor. The server is killed on drop.
-struct Editor {
+pub(super) struct Editor {
     server: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -22,7 +22,7 @@ struct Editor {
 }
 
 impl Editor {
-    fn new(house: &House) -> Editor {
+    pub(super) fn new(house: &House) -> Editor {
         let mut server = house.command(&["acp"]).stderr(Stdio::inherit()).spawn().expect("started");
         let out = BufReader::new(server.stdout.take().expect("piped"));
         let (told, lines) = channel();
@@ -67,11 +67,11 @@ impl Editor {
         }
     }
 
-    fn answer(&mut self, id: u64) -> Value {
+    pub(super) fn answer(&mut self, id: u64) -> Value {
         self.wait("an answer", |line| line["id"] == id && line["method"].is_null())
     }
 
-    fn good(&mut self, method: &str, params: Value) -> Value {
+    pub(super) fn good(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         let answer = self.answer(id);
         assert!(answer["error"].is_null() && answer["result"].is_object(), "{method}: {answer}");
@@ -86,12 +86,12 @@ impl Editor {
         (error["code"].as_i64().unwrap_or(0), error["message"].as_str().expect("a reason").to_owned())
     }
 
-    fn session(&mut self, house: &House) -> String {
+    pub(super) fn session(&mut self, house: &House) -> String {
         let made = self.good("session/new", json!({"cwd": house.path("notes"), "mcpServers": []}));
         made["sessionId"].as_str().expect("an id").to_owned()
     }
 
-    fn prompt(&mut self, session: &str, text: &str) -> u64 {
+    pub(super) fn prompt(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
         self.begin("session/prompt", json!({"sessionId": session, "prompt": prompt}))
     }
@@ -114,17 +114,17 @@ impl Editor {
     }
 
     /// Returns the agent's words so far.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         self.updates("agent_message_chunk").iter().filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
     /// Returns what the agent thinks so far.
-    fn thoughts(&self) -> String {
+    pub(super) fn thoughts(&self) -> String {
         self.updates("agent_thought_chunk").iter().filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
     /// Closes its input; the server ends by itself.
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         drop(self.input.take());
         until("the server ends with its input", || self.server.try_wait().expect("a process").is_some());
     }

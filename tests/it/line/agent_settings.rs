@@ -143,6 +143,29 @@ fn a_slow_provider_is_remembered_and_the_cheapest_can_go_first() {
     house.write("W/config.yaml", config("  prefer_cheapest: true\n").as_bytes());
     assert!(house.run(&["ask", "go"]).good().text().contains("From quick."));
     assert_eq!((slow_sent.lock().expect("sent").len(), quick_sent.lock().expect("sent").len()), (2, 2));
+
+    // What a call is expected to cost and how long it takes is listed, by a process of its own.
+    let listed = house.run(&["providers", "--json"]).good().json();
+    let of = |name: &str| {
+        let all = listed["providers"].as_array().expect("a list");
+        all.iter().find(|one| one["name"] == name).cloned().expect("it is listed")
+    };
+    assert_eq!((&of("slow")["expected_call_usd"], &of("quick")["expected_call_usd"]), (&json!(0.0405), &json!(0.0045)));
+    assert!(of("slow")["latency_ms"].as_u64() >= Some(400), "{listed}");
+    assert!(of("quick")["latency_ms"].as_u64().is_some(), "{listed}");
+    assert_eq!(of("ollama")["latency_ms"], Value::Null);
+    let shown = house.run(&["providers"]).good().text();
+    let line = shown.lines().find(|line| line.contains("slow")).expect("a line");
+    assert!(line.contains(", about $0.0405 a call, answers in ") && line.ends_with(" ms"), "{shown}");
+
+    // A rule names the cheapest, or several in order.
+    house.write("W/config.yaml", config("  rules: [{when: tokens > 0, use: cheapest}]\n").as_bytes());
+    assert!(house.run(&["ask", "go"]).good().text().contains("From quick."));
+    house.write("W/config.yaml", config("  rules: [{when: tokens > 0, use: [slow, quick]}]\n").as_bytes());
+    assert!(house.run(&["ask", "go"]).good().text().contains("From slow."));
+    let cheapest = "  prefer_cheapest: true\n  rules: [{when: tokens > 0, use: [slow, quick]}]\n";
+    house.write("W/config.yaml", config(cheapest).as_bytes());
+    assert!(house.run(&["ask", "go"]).good().text().contains("From quick."));
 }
 
 #[test]

@@ -54,12 +54,17 @@ pub(crate) fn thinking_model(
 /// A house whose agents use this model.
 pub(crate) fn house(model: &str, files: &[(&str, &str)]) -> House {
     let house = House::with(files);
+    configure(&house, model);
+    house
+}
+
+/// Makes a server of [`model`] the house's only model.
+pub(crate) fn configure(house: &House, model: &str) {
     let config = format!(
         "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
          \"{model}/v1\", model: m, context: 32000}}\n"
     );
     house.write("W/config.yaml", config.as_bytes());
-    house
 }
 
 /// The printed steps, without what only says how the run comes along.

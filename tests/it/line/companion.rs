@@ -3,8 +3,16 @@
 use super::agents;
 use super::http_server::{Answer, Server, request_text, token};
 use crate::program::{House, until};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
 const TYPES: &str = "application/x-www-form-urlencoded";
 
@@ -390,7 +398,9 @@ fn notes_are_shown_with_links_to_pages() {
         server.get("", icon["src"].as_str().expect("an address")).code(200);
     }
     let offline = server.get("", "/offline").code(200).text();
-    assert!(offline.contains("stays on this device") && !offline.contains("form_token"), "{offline}");
+    assert!(offline.contains("stay on this device") && !offline.contains("form_token"), "{offline}");
+    // What is captured there is something that the server takes.
+    assert!(offline.contains("maxlength=\"16384\"") && offline.contains("name=\"photo\""), "{offline}");
     let worker = server.get("", "/service-worker.js").code(200).text();
     let shell: Vec<&str> = worker.split('"').filter(|part| part.starts_with('/') && !part.ends_with('/')).collect();
     assert!(shell.len() >= 4, "{worker}");
@@ -543,5 +553,166 @@ fn a_run_is_followed_approved_and_denied() {
     let stopped = browser.post(&format!("{page}/stop"), &[]);
     assert!(stopped.status == 303 || browser.get(&page).text().contains("It is made."), "{stopped:?}");
     until("it's over", || !browser.get(&page).code(200).text().contains("Stop run"));
+    server.end();
+}
+
+/// `tracebook serve --tls` in a house. Killed on drop.
+struct TlsServer {
+    child: Child,
+    /// Where a client on this machine connects.
+    address: String,
+    pair: String,
+}
+
+impl TlsServer {
+    fn new(house: &House, options: &[&str]) -> TlsServer {
+        let words: Vec<&str> = ["serve", "--tls", "--json"].iter().chain(options).copied().collect();
+        let mut child = house.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let places: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let url = places["url"].as_str().expect("a URL");
+        let port = url.strip_prefix("https://").and_then(|at| at.rsplit_once(':')).expect("an address with TLS").1;
+        let pair = places["pair"].as_str().expect("a link").to_owned();
+        TlsServer { child, address: format!("127.0.0.1:{port}"), pair }
+    }
+
+    /// Connects under a name, trusting nothing but this certificate.
+    fn connect(&self, certificate: &[u8], name: &str) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(certificate).expect("PEM")).expect("a certificate");
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        let mut connection = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream)?;
+        }
+        Ok(StreamOwned::new(connection, stream))
+    }
+
+    fn send(&self, certificate: &[u8], method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut stream = self.connect(certificate, "127.0.0.1").expect("a connection");
+        stream.write_all(request_text(&self.address, "", method, path, headers, body).as_bytes()).expect("sent");
+        Answer::read(&mut stream)
+    }
+
+    fn end(mut self) {
+        let pid = self.child.id().to_string();
+        std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("told");
+        until("the server ends", || self.child.try_wait().expect("a process").is_some());
+    }
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_phone_is_paired_over_tls_by_the_workspaces_own_certificate() {
+    let house = notes();
+    let options = ["--listen", "127.0.0.1:0", "--host", "notes.example"];
+    let server = TlsServer::new(&house, &options);
+    let (certificate, key) = (house.read("W/http-certificate.pem"), house.read("W/http-certificate.key"));
+    for file in ["W/http-certificate.pem", "W/http-certificate.key"] {
+        assert_eq!(house.path(file).metadata().expect("a file").mode() & 0o777, 0o600, "{file}");
+    }
+    assert!(!String::from_utf8_lossy(&certificate).contains("PRIVATE"), "the certificate file holds no key");
+    // It's for the names under which the server is reached, and for no other.
+    for name in ["127.0.0.1", "localhost", "notes.example"] {
+        server.connect(&certificate, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    for name in ["127.0.0.2", "other.example", "evil.notes.example"] {
+        let error = server.connect(&certificate, name).expect_err("another name");
+        let why = error.to_string();
+        assert!(why.contains("valid for name") || why.contains("NotValidForName"), "{name}: {why}");
+    }
+    // Without TLS nothing is answered.
+    let mut plain = TcpStream::connect(&server.address).expect("connected");
+    plain.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    plain.write_all(request_text(&server.address, "", "GET", "/pair", &[], "").as_bytes()).expect("sent");
+    let mut answered = Vec::new();
+    // The server may also reset the connection.
+    let _ = plain.read_to_end(&mut answered);
+    assert!(!answered.starts_with(b"HTTP/"), "{answered:?}");
+
+    let path = server.pair.strip_prefix(&format!("https://{}", server.address)).expect("a link with TLS").to_owned();
+    let code = path.strip_prefix("/pair?code=").expect("a code").to_owned();
+    server.send(&certificate, "GET", &path, &[], "").page(200, &code);
+    server.send(&certificate, "GET", "/", &[], "").page(401, "isn't paired");
+    let form = fields(&[("code", code.as_str()), ("name", "Phone over TLS")]);
+    let (own, without_tls) = (format!("https://{}", server.address), format!("http://{}", server.address));
+    let post = |origin: &str| {
+        server.send(&certificate, "POST", "/pair", &[("Origin", origin), ("Content-Type", TYPES)], &form)
+    };
+    post(&without_tls).page(403, "other sites");
+    let line = post(&own).code(303).header("Set-Cookie").expect("a cookie");
+    // Only this host gets it back, only over TLS, and no script and no other site. `__Host-` has browsers insist on it.
+    let mut parts = line.split("; ");
+    let cookie = parts.next().expect("a pair").to_owned();
+    let value = cookie.strip_prefix("__Host-tracebook_session=").expect("its name");
+    assert!(value.starts_with("tb_"), "{line}");
+    let mut attributes: Vec<&str> = parts.collect();
+    attributes.sort_unstable();
+    let seconds = attributes.iter().find_map(|attribute| attribute.strip_prefix("Max-Age=")).expect("an end");
+    assert_eq!(seconds, (90 * 86_400).to_string());
+    let end = format!("Max-Age={seconds}");
+    assert_eq!(attributes, ["HttpOnly", end.as_str(), "Path=/", "SameSite=Strict", "Secure"], "{line}");
+    server.send(&certificate, "GET", "/", &[("Cookie", &cookie)], "").page(200, "Recent notes");
+    // Under the name without the prefix, which another port or a page without TLS could set, it's no session.
+    let unsafe_name = format!("tracebook_session={value}");
+    server.send(&certificate, "GET", "/", &[("Cookie", &unsafe_name)], "").page(401, "isn't paired");
+    server.end();
+
+    // After a restart the certificate is the same, so browsers that trust it go on, and so do sessions.
+    let server = TlsServer::new(&house, &options);
+    assert_eq!(house.read("W/http-certificate.pem"), certificate);
+    assert_eq!(house.read("W/http-certificate.key"), key);
+    server.send(&certificate, "GET", "/", &[("Cookie", &cookie)], "").page(200, "Recent notes");
+    let device = server.send(&certificate, "GET", "/device", &[("Cookie", &cookie)], "").page(200, "Phone over TLS");
+    let secret = device.split("name=\"form_token\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let form = fields(&[("form_token", secret.expect("a secret"))]);
+    let own = format!("https://{}", server.address);
+    let headers = [("Cookie", cookie.as_str()), ("Origin", &own), ("Content-Type", TYPES)];
+    let out = server.send(&certificate, "POST", "/sign-out", &headers, &form).code(200);
+    let line = out.header("Set-Cookie").expect("a cookie");
+    // A browser removes a cookie of this name only with what the name demands.
+    for part in ["__Host-tracebook_session=;", "; Path=/", "; Max-Age=0", "; Secure"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    server.end();
+
+    // Without its files a new one is made, which whoever trusts the old one doesn't trust.
+    for file in ["W/http-certificate.pem", "W/http-certificate.key"] {
+        std::fs::remove_file(house.path(file)).expect("removed");
+    }
+    let server = TlsServer::new(&house, &options);
+    let newer = house.read("W/http-certificate.pem");
+    assert_ne!(newer, certificate);
+    server.connect(&certificate, "127.0.0.1").expect_err("another certificate");
+    server.connect(&newer, "127.0.0.1").expect("connected");
+    server.end();
+}
+
+#[test]
+fn the_certificate_is_for_the_address_in_the_link() {
+    let house = notes();
+    let server = TlsServer::new(&house, &["--listen", "0.0.0.0:0"]);
+    let certificate = house.read("W/http-certificate.pem");
+    server.connect(&certificate, "localhost").expect("connected");
+    let host = server.pair.strip_prefix("https://").and_then(|at| at.split(':').next()).expect("an address");
+    let port = server.address.rsplit_once(':').expect("a port").1;
+    assert!(server.pair.starts_with(&format!("https://{host}:{port}/pair?code=")), "{}", server.pair);
+    // A machine without a network has no other address to name.
+    let is_networked = host != "0.0.0.0";
+    assert_eq!(server.connect(&certificate, host).is_ok(), is_networked, "{host}");
     server.end();
 }

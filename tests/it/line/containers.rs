@@ -152,6 +152,69 @@ fn an_agent_runs_programs_in_containers_that_reach_nothing_else() {
 }
 
 #[test]
+fn a_container_has_limits_that_hold_and_can_be_stopped() {
+    let Some(engine) = TestEngine::start() else { return };
+    let engine = Arc::new(engine);
+    let (seen, heard): (Arc<Mutex<Vec<String>>>, Arc<Mutex<BTreeMap<(usize, usize), String>>>) = Default::default();
+    // The model outlives the test, and mustn't keep the engine.
+    let (podman, noted, told) = (Arc::downgrade(&engine), seen.clone(), heard.clone());
+    let script = move |turn: usize, body: &Value| -> Said {
+        let all = results(body);
+        let started = all.values().rev().find_map(|said| said.split("Started ").nth(1)?.split(' ').next());
+        let name = started.unwrap_or("NAME").to_owned();
+        if turn == 1 || turn == 4 {
+            let format = "{{.HostConfig.Memory}} {{.HostConfig.MemorySwap}} {{.HostConfig.NanoCpus}} \
+                          {{.HostConfig.PidsLimit}} {{.State.Running}}";
+            let podman = podman.upgrade().expect("the test still runs");
+            let looked = podman.podman(&["inspect", "--format", format, &name]);
+            noted.lock().expect("whole").push(looked.trim().to_owned());
+        }
+        *told.lock().expect("whole") = all;
+        let limits = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; true";
+        let call = match turn {
+            0 => {
+                let command = "echo printed; sleep 300";
+                ("container_run", json!({"image": "busy:1", "command": command, "background": true}))
+            }
+            1 => ("container_exec", json!({"container": name, "command": limits})),
+            // It keeps 300 MB of what it reads.
+            2 => {
+                let command = "exec busybox tail -c 300000000 /dev/zero";
+                ("container_run", json!({"image": "busy:1", "command": command, "seconds": 60}))
+            }
+            3 => ("container_end", json!({"container": name, "action": "stop"})),
+            4 => ("container_exec", json!({"container": name, "command": "echo in''side"})),
+            5 => ("container_logs", json!({"container": name})),
+            6 => ("container_end", json!({"container": name, "action": "remove"})),
+            _ => return ("Over.".to_owned(), Vec::new()),
+        };
+        (String::new(), vec![call])
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    use_socket(&house, &engine.socket());
+    let mut config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    config += "sandbox:\n  memory_mb: 64\n  processes: 33\n";
+    house.write("W/config.yaml", config.as_bytes());
+    let mut words = vec!["ask", "use a container", "--approve", "container_end"];
+    words.extend(ALL);
+    house.run(&words).good();
+    let heard: Vec<String> = heard.lock().expect("whole").values().cloned().collect();
+    assert_eq!(heard.len(), 7, "{heard:#?}");
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(2);
+    let seen = seen.lock().expect("whole").clone();
+    let limits = format!("67108864 67108864 {processors}000000000 33");
+    assert_eq!(seen, [format!("{limits} true"), format!("{limits} false")], "{heard:#?}");
+    assert!(heard[1].contains("67108864"), "the kernel has the limit: {}", heard[1]);
+    let is_ended = heard[2].contains("(exit code 137)") || heard[2].contains("it took more than 64 MB of memory");
+    assert!(is_ended, "what takes more is killed: {}", heard[2]);
+    assert!(heard[3].contains("Stopped tracebook-"), "{}", heard[3]);
+    assert!(!heard[4].contains("inside"), "nothing runs in a stopped one: {}", heard[4]);
+    assert!(heard[5].contains("printed"), "{}", heard[5]);
+    assert!(heard[6].contains("Removed tracebook-"), "{}", heard[6]);
+    until("nothing is left", || engine.containers().is_empty() && engine.processes().is_empty());
+}
+
+#[test]
 fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
     let Some(engine) = TestEngine::start() else { return };
     let run = |more: Value| {

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// A house with the scripted agent under the name `mine`.
-fn house() -> House {
+pub(super) fn house() -> House {
     let house = House::with(&[("a.md", "# A\n")]);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/data/acp_agent.py");
     let pids = house.path("pids");
@@ -22,7 +22,7 @@ fn house() -> House {
 }
 
 /// Returns the arguments of the calls of a tool.
-fn calls(steps: &[Value], tool: &str) -> Vec<Value> {
+pub(super) fn calls(steps: &[Value], tool: &str) -> Vec<Value> {
     let of = |step: &&Value| step["type"] == "tool_call" && step["toolName"] == tool;
     steps.iter().filter(of).map(|step| step["params"].clone()).collect()
 }
@@ -91,6 +91,55 @@ fn what_a_program_does_though_it_was_refused_is_listed_and_undone() {
     assert!(listed.contains(": created d.md"), "{listed}");
     house.run(&["runs", "last", "--undo"]).good();
     assert!(!house.path("notes/d.md").exists());
+}
+
+/// Lets the program ask for permission to write these files by itself, allowed by a rule where one may. Returns what it
+/// was answered, and all that was printed.
+fn edits(house: &House, files: &str, input: &[u8]) -> (Value, String) {
+    let text = format!("edits {files}");
+    let words = ["ask", &text, "--agent", "mine", "--approve", "agent_permission", "--json"];
+    let done = house.fed(&words, input).code(0);
+    let steps = without_events(done.lines());
+    let answer = steps.last().expect("an answer")["content"].as_str().expect("a text").to_owned();
+    let answer = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    (answer, format!("{}{}", done.text(), done.err))
+}
+
+#[test]
+fn what_a_program_writes_by_itself_is_judged_like_our_own_writing() {
+    let house = house();
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    house.write("W/config.yaml", format!("{config}approval: {{deny: ['write_file: b.md']}}\n").as_bytes());
+    house.write("notes/b.md", b"# B\n");
+    // Allowed by the rule; denied by another; asked about and denied; asked about and allowed.
+    let (answer, printed) = edits(&house, "a.md,b.md,../outside.md,AGENTS.md", b"n\ny\n");
+    assert_eq!(answer, json!({"a.md": "yes", "b.md": "no", "../outside.md": "no", "AGENTS.md": "yes"}), "{printed}");
+    assert_eq!(house.read("notes/a.md"), b"# Own\n");
+    assert_eq!(house.read("notes/b.md"), b"# B\n");
+    assert_eq!(house.read("notes/AGENTS.md"), b"# Own\n");
+    assert!(!house.path("outside.md").exists(), "{printed}");
+    assert!(printed.contains("write_file: b.md") && printed.contains("denies it"), "{printed}");
+    assert!(printed.contains("outside.md is outside of what tools may reach"), "{printed}");
+    assert!(printed.contains("AGENTS.md is not an ordinary file"), "{printed}");
+    assert_eq!(printed.matches("approval_pending").count(), 2, "{printed}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_count_in_what_a_program_writes_by_itself() {
+    let house = house();
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    house.write("W/config.yaml", format!("{config}approval: {{deny: ['write_file: b.md']}}\n").as_bytes());
+    house.write("notes/b.md", b"# B\n");
+    house.write("secret", b"hidden");
+    for (to, at) in [("secret", "notes/out.md"), ("new", "notes/hanging.md"), ("notes/b.md", "notes/same.md")] {
+        std::os::unix::fs::symlink(house.path(to), house.path(at)).expect("linked");
+    }
+    let (answer, printed) = edits(&house, "out.md,hanging.md,same.md", b"n\nn\n");
+    assert_eq!(answer, json!({"out.md": "no", "hanging.md": "no", "same.md": "no"}), "{printed}");
+    assert!(house.read("secret") == b"hidden" && !house.path("new").exists(), "{printed}");
+    assert_eq!(house.read("notes/b.md"), b"# B\n");
+    assert_eq!(printed.matches("approval_pending").count(), 2, "{printed}");
 }
 
 #[test]

@@ -302,6 +302,37 @@ fn the_watchdog_keeps_the_limits_of_the_configuration() {
 }
 
 #[test]
+fn a_run_ends_at_its_deadline() {
+    // While a model says nothing.
+    let house = paid(&stalling(NOTHING), "");
+    let began = std::time::Instant::now();
+    let said = house.run(&["ask", "Count slowly", "--deadline", "2 s"]).code(1).err;
+    assert!(said.contains("The run ended at its deadline, 20"), "{said}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(60));
+    let over = newest(&house);
+    let (start, deadline) = (over["start_time"].as_i64().expect("a time"), over["deadline"].as_i64().expect("one"));
+    assert!(over["standing"] == "limit" && deadline - start <= 2_000, "{over}");
+    // Its agent's deadline counts if it's earlier.
+    let hasty = b"---\nname: hasty\ndescription: Works fast.\ndeadline: 2 s\n---\nYou hurry.\n";
+    house.write("W/agents/hasty.md", hasty);
+    let words = ["ask", "Count slowly", "--agent", "hasty", "--deadline", "2 h"];
+    assert!(house.run(&words).code(1).err.contains("The run ended at its deadline"));
+    // While a call waits for the user.
+    let script = |_: usize, _: &Value| -> Said { (String::new(), vec![("shell", json!({"command": "echo a > b"}))]) };
+    let house = paid(&model(script), "");
+    let said = house.run(&["ask", "Do it", "--deadline", "5 s"]).code(1).err;
+    assert!(said.contains("waits for") && said.contains("The run ended at its deadline"), "{said}");
+    assert!(house.run(&["approvals", "--json"]).good().lines().is_empty(), "nothing waits any more");
+    // What is no deadline, or has passed, is refused before anything begins.
+    for (wrong, why) in [("soon", "“soon” is no deadline"), ("2020-01-01", "--deadline has passed: 2020-01-01")] {
+        house.run(&["ask", "Do it", "--deadline", wrong]).refused(2, why);
+    }
+    house.run(&["tasks", "add", "Do it", "--plan", "tasks/do.md", "--deadline", "30 min"]).good();
+    assert_eq!(house.run(&["tasks", "show", "tasks/do.md#t1"]).good().json()["deadline"], "30 min");
+    house.run(&["tasks", "add", "Do it", "--plan", "tasks/do.md", "--deadline", "soon"]).refused(2, "is no deadline");
+}
+
+#[test]
 fn a_run_says_when_little_of_its_budget_is_left() {
     let script = |turn: usize, _: &Value| -> Said {
         match turn {

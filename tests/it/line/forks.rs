@@ -163,8 +163,17 @@ fn a_run_in_a_worktree_is_shown_adopted_as_one_commit_undone_and_discarded() {
     assert_eq!(house.json(&["volumes"]).as_array().map(Vec::len), Some(1));
     assert!(!house.run(&["search", "in:prose nine"]).text().contains("line nine"));
 
+    // What changes after it was shown isn't adopted.
+    let seen = shown["version"].as_str().expect("a version").to_owned();
+    assert!(house.run(&["forks", "show", "try-1"]).good().text().contains(&format!("--seen {seen}")));
+    std::fs::write(fork.join("b.md"), "slipped in\n").expect("changed");
+    house.run(&["forks", "adopt", "try-1", "--seen", &seen]).refused(1, "tracebook forks show try-1");
+    assert_eq!(files(&notes), before, "nothing is adopted");
+    let b_text = ten.replace("line 2\n", "line two\n").replace("line 9\n", "line nine\n");
+    std::fs::write(fork.join("b.md"), &b_text).expect("changed back");
+
     // Adopted in one commit, which has only these files; the user's own changes stay uncommitted.
-    let adopted = house.json(&["forks", "adopt", "try-1"]);
+    let adopted = house.json(&["forks", "adopt", "try-1", "--seen", &seen]);
     assert_eq!(adopted["files"], json!(["b.md", "made.md", "old.md"]), "{adopted}");
     let log = git(&notes, &["log", "--format=%H %s", "-2"]);
     assert!(log.starts_with(adopted["commit"].as_str().expect("a commit")), "{log}");
@@ -173,7 +182,7 @@ fn a_run_in_a_worktree_is_shown_adopted_as_one_commit_undone_and_discarded() {
     assert!(message.contains(row["runs"][0]["id"].as_str().expect("a run")), "{message}");
     assert_eq!(git(&notes, &["show", "--name-status", "--format=", "HEAD"]), "M\tb.md\nA\tmade.md\nD\told.md");
     let after = files(&notes);
-    assert_eq!(after["b.md"], ten.replace("line 2\n", "line two\n").replace("line 9\n", "line nine\n").as_bytes());
+    assert_eq!(after["b.md"], b_text.as_bytes());
     assert!(!after.contains_key("old.md"));
     assert_eq!(house.cat("made.md"), b"# Made\n", "the session has it, too");
     assert_eq!(git(&notes, &["status", "--porcelain"]), "M a.md\n D gone.md\n?? .env\n?? new.md\n?? out.md");

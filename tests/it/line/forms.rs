@@ -311,6 +311,20 @@ fn what_cannot_be_exported_or_run_is_said() {
 }
 
 #[test]
+fn a_kernel_that_does_not_exist_is_refused_before_any_cell_runs() {
+    let house = House::with(&[("a.md", "```python\nprint(6 * 7)\n```\n")]);
+    house.run(&["open", "notes"]).good();
+    for words in [&["run", "a.md", "--kernel", "nope"][..], &["kernels", "a.md", "--use", "nope"]] {
+        let done = house.run(words).refused(2, "there is no Jupyter kernel nope here");
+        assert!(done.err.contains("choose one of: instant, science, environment"), "{}", done.err);
+        assert!(done.text().is_empty(), "{}", done.text());
+    }
+    for name in ["builtin", "built-in", "embedded", "instant"] {
+        assert_eq!(house.run(&["run", "a.md", "--kernel", name]).good().text(), "42\n", "{name}");
+    }
+}
+
+#[test]
 fn a_thought_is_captured_in_todays_note() {
     let house = House::with(&[("a.md", "# A\n")]);
     house.run(&["open", "notes"]).good();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-pub(super) fn git(folder: &Path, words: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, words: &[&str]) -> String {
     let done = std::process::Command::new("git").args(words).current_dir(folder).output().expect("git is there");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
@@ -24,7 +24,7 @@ pub(super) fn with_remote(house: &House) {
     git(&notes, &["commit", "-qm", "First"]);
 }
 
-pub(super) fn know_user(folder: &Path) {
+pub(crate) fn know_user(folder: &Path) {
     git(folder, &["config", "user.name", "Ada"]);
     git(folder, &["config", "user.email", "ada@example.org"]);
 }

@@ -20,12 +20,22 @@ fn add_hook(folder: &Path, name: &str, script: &str) {
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).expect("set");
 }
 
-/// Runs `tracebook git …` in a process group of its own, and kills all of it `later` after this holds.
+/// Runs `tracebook git …` in `notes` and in a process group of its own, and kills all of it `later` after this holds.
 fn kill_at_work(house: &House, words: &[&str], is_at_work: &dyn Fn() -> bool, later: Duration) {
-    let mut all = vec!["git"];
-    all.extend(words);
-    let mut command = house.command(&all);
-    let mut child = command.current_dir(house.path("notes")).process_group(0).spawn().expect("started");
+    let all: Vec<&str> = ["git"].iter().chain(words).copied().collect();
+    kill_program(house, "notes", &all, is_at_work, later);
+}
+
+/// The same for any command, in any folder of the house.
+pub(super) fn kill_program(
+    house: &House,
+    folder: &str,
+    words: &[&str],
+    is_at_work: &dyn Fn() -> bool,
+    later: Duration,
+) {
+    let mut command = house.command(words);
+    let mut child = command.current_dir(house.path(folder)).process_group(0).spawn().expect("started");
     let begun = Instant::now();
     while !is_at_work() && child.try_wait().expect("waited").is_none() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{words:?} doesn't begin");
@@ -39,7 +49,7 @@ fn kill_at_work(house: &House, words: &[&str], is_at_work: &dyn Fn() -> bool, la
 }
 
 /// Removes the lock that a refusal names. Returns whether it names one.
-fn remove_named_lock(house: &House, done: &Done) -> bool {
+pub(super) fn remove_named_lock(house: &House, done: &Done) -> bool {
     let Some(lock) = done.err.split_whitespace().find(|word| word.ends_with(".lock")) else { return false };
     assert!(done.err.contains("If none is running, delete"), "{}", done.err);
     std::fs::remove_file(house.path("notes").join(lock)).expect("the lock that it names is there");

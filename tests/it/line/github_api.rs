@@ -392,3 +392,64 @@ fn a_commit_that_others_overtake_is_refused_and_changes_nothing() {
     assert_eq!(hub.log(), "Mine\nMine\nFaster\nTheirs\nFirst");
     assert!(hub.run_in("copy", &["pull"]).good().text().contains("nothing new"));
 }
+
+#[test]
+fn an_agent_works_in_a_folder_from_github() {
+    let hub = Hub::with(&[("a.md", "one\n"), ("b.md", "other\n")]);
+    hub.clone();
+    let calls = [
+        ("write_file", json!({"path": "a.md", "content": "one\nby the agent\n"})),
+        ("git_status", json!({})),
+        ("git_log", json!({})),
+        ("git_diff", json!({})),
+        ("git_commit", json!({"message": "Not sent"})),
+        ("git_push", json!({})),
+        ("git_fetch", json!({})),
+        ("git_commit", json!({"message": "Too early", "push": true})),
+        ("git_pull", json!({})),
+        ("git_commit", json!({"message": "By the agent", "files": ["a.md"], "push": true})),
+        ("git_switch", json!({"branch": "x"})),
+        ("git_clone", json!({"repository": "ada/notes", "directory": "second"})),
+    ];
+    let script = calls.to_vec();
+    let model = super::agents::model(move |turn, _| match script.get(turn) {
+        Some(call) => (String::new(), vec![call.clone()]),
+        None => ("Done.".to_owned(), Vec::new()),
+    });
+    super::agents::configure(&hub.house, &model);
+    hub.elsewhere(&[("b.md", Some("changed elsewhere\n"))], "Elsewhere");
+    let mut words = vec!["ask", "work on it", "--project", "copy", "--json"];
+    for tool in ["git_commit", "git_push", "git_fetch", "git_pull", "git_switch", "git_clone", "write_file"] {
+        words.extend(["--approve", tool]);
+    }
+    let steps = finish(hub.command("", &words), b"").good().lines();
+    let said: Vec<String> = steps
+        .iter()
+        .filter(|step| step["type"] == "tool_result")
+        .map(|step| step["result"].as_str().or(step["error"].as_str()).unwrap_or_default().to_owned())
+        .collect();
+    let head = git(&hub.house.path("other"), &["log", "-1", "--format=%h", "--abbrev=8", "HEAD~1"]);
+    let wanted = [
+        "",
+        &format!("on main at {head}, from ada/notes of GitHub without Git\n M a.md"),
+        "git_fetch lists them",
+        "a clone that Git has made",
+        "git_commit with push commits and sends it",
+        "git_commit with push commits and sends it",
+        "main has newer commits than",
+        "has commits that aren't here, so nothing was committed",
+        "Pulled. Files written: 1, deleted: 0.",
+        "committed to ada/notes:",
+        "a clone that Git has made",
+        "downloaded the files of",
+    ];
+    assert_eq!(said.len(), wanted.len(), "{steps:?}");
+    for (said, wanted) in said.iter().zip(wanted) {
+        assert!(said.contains(wanted), "“{wanted}” isn't in: {said}");
+    }
+    assert!(said[6].contains("Ada: Elsewhere\n") && said[6].contains("Ada: First"), "{}", said[6]);
+    assert_eq!(hub.log(), "By the agent\nElsewhere\nFirst");
+    assert_eq!(git(&hub.house.path("remote.git"), &["show", "main:a.md"]), "one\nby the agent");
+    assert_eq!(hub.text("copy/b.md"), "changed elsewhere\n");
+    assert_eq!(hub.text("copy/second/a.md"), "one\nby the agent\n");
+}

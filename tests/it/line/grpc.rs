@@ -246,6 +246,17 @@ fn id(id: &str) -> Message {
     Message::default().text(1, id)
 }
 
+/// Asks for an approval over gRPC, for tests that decide it elsewhere, and waits. Returns whether it's approved.
+pub(crate) fn ask_for_approval(house: &House, action: &str, description: &str) -> bool {
+    let agent = token(house, "asking", &["--scopes", "agent"]);
+    let server = Server::new(house);
+    let asked = Message::default().text(1, action).text(2, "deploy").text(3, description).text(4, "ops");
+    let asked = asked.number(5, 3).entry(6, "target", "production");
+    let answer = call(&server, &agent, "RequestApproval", &asked).ok();
+    server.end();
+    answer.flag(2)
+}
+
 #[test]
 fn a_task_is_submitted_asked_about_and_decided_over_grpc() {
     let model = agents::model(|turn, body| {

@@ -326,6 +326,9 @@ fn a_run_is_started_watched_decided_and_canceled_over_grpc() {
             let reply = pending();
             reply.status == OK && !reply.field(1).is_empty()
         });
+        let agents = call(&server, &all, "RunService/ListAgents", &Message::default()).ok();
+        let progress = fields_of(&agents.messages[0], 1).into_iter().map(|agent| text_of(&field_of(&agent, 7), 1));
+        assert!(progress.into_iter().any(|run| run == id), "an agent works on it");
         let approval = pending().ok().field(1);
         assert_eq!((text_of(&approval, 2), text_of(&approval, 5)), ("shell".to_owned(), id.clone()));
         let arguments: Value = serde_json::from_str(&text_of(&approval, 7)).expect("JSON");

@@ -1,10 +1,11 @@
 //! The parts of `/api/v1` beyond notes and tasks: keys for repeated requests, history, blocks, attachments, memory,
-//! traces, collections, and the documentation page.
+//! traces, collections, pages of lists, and the documentation page.
 
 use super::http_server::{Answer, NOTE, Server, notes, request_text, token};
 use super::{agents, memory};
 use crate::program::{House, noise, until};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 
 const ATTACHMENTS: &str = "/api/v1/volumes/notes/attachments";
@@ -21,6 +22,23 @@ fn put(server: &Server, token: &str, path: &str, headers: &[(&str, &str)], body:
         request += &format!("{name}: {value}\r\n");
     }
     server.raw(&[format!("{request}\r\n").as_bytes(), body].concat())
+}
+
+/// Reads all pages of a list, with the items in the field `name`.
+fn pages(server: &Server, token: &str, path: &str, name: &str, limit: usize) -> Vec<Value> {
+    let sign = if path.contains('?') { '&' } else { '?' };
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = server.get(token, &format!("{path}{sign}limit={limit}{cursor}")).code(200).json();
+        let items = page[name].as_array().unwrap_or_else(|| panic!("no list: {page}"));
+        assert!(items.len() <= limit && all.len() < 10_000, "{page}");
+        all.extend(items.iter().cloned());
+        cursor = match &page["next_cursor"] {
+            Value::Null => return all,
+            Value::String(next) => format!("&cursor={next}"),
+            next => format!("&cursor={next}"),
+        };
+    }
 }
 
 #[test]
@@ -255,6 +273,13 @@ fn traces_are_listed_pinned_and_forgotten() {
         (&json!(1), &json!(2), &json!(false)),
         "{listed}"
     );
+    // The run has steps, which come in pages, too.
+    let run = server.get(&all, "/api/v1/runs").code(200).json()["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let steps = format!("/api/v1/runs/{run}/steps");
+    let whole = server.get(&all, &steps).code(200).json();
+    assert!(whole["total"].as_u64() >= Some(3) && whole["next_cursor"].is_null(), "{whole}");
+    assert_eq!(Value::from(pages(&server, &all, &steps, "steps", 1)), whole["steps"]);
+    server.get(&all, &format!("{steps}?limit=1001")).refused(400, "from 1 to 1000");
     let name = trace["name"].as_str().expect("a name").to_owned();
     let path = format!("/api/v1/traces/{name}");
     let shown = server.get(&all, &path).code(200).json();
@@ -406,8 +431,10 @@ fn todos_and_runs_come_in_pages() {
     let read = token(&house, "reader", &[]);
     let server = Server::new(&house);
     let page = |query: &str| server.get(&read, &format!("/api/v1/todos?{query}")).code(200).json();
-    let (first, second) = (page("limit=2"), page("limit=2&cursor=2"));
-    assert_eq!((&first["total"], &first["next_cursor"], &second["next_cursor"]), (&json!(3), &json!(2), &Value::Null));
+    let first = page("limit=2");
+    // A position is a cursor, too.
+    let (second, third) = (page(&format!("limit=2&cursor={}", first["next_cursor"])), page("limit=2&cursor=2"));
+    assert_eq!((&first["total"], &second["next_cursor"], &second), (&json!(3), &Value::Null, &third));
     let texts: Vec<&Value> = [&first, &second]
         .iter()
         .flat_map(|page| page["todos"].as_array().expect("a list"))
@@ -417,4 +444,295 @@ fn todos_and_runs_come_in_pages() {
     let runs = server.get(&read, "/api/v1/runs?cursor=5&limit=500").code(200).json();
     assert_eq!((&runs["total"], &runs["runs"]), (&json!(0), &json!([])));
     server.get(&read, "/api/v1/runs?limit=501").refused(400, "`limit` is a number from 1 to 500");
+}
+
+/// Returns what `name` is in each item of a list.
+fn fields<'v>(items: &'v [Value], name: &str) -> Vec<&'v str> {
+    items.iter().map(|item| item[name].as_str().unwrap_or_else(|| panic!("no {name}: {item}"))).collect()
+}
+
+#[test]
+fn pages_begin_after_the_item_that_was_read_last_whatever_happens_meanwhile() {
+    let house = House::with(&[("b.md", "b"), ("c.md", "c"), ("d.md", "d"), ("e.md", "e"), ("f.md", "f")]);
+    for name in ["more", "other"] {
+        house.write(&format!("{name}/x.md"), b"x");
+        house.run(&["open", name]).good();
+    }
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let admin = token(&house, "admin", &["--scopes", "admin"]);
+    for name in ["one", "two", "three", "four"] {
+        token(&house, name, &[]);
+    }
+    let server = Server::new(&house);
+    let list = "/api/v1/volumes/notes/notes?limit=2";
+    let first = server.get(&write, list).code(200).json();
+    assert_eq!(fields(first["notes"].as_array().expect("a list"), "path"), ["b.md", "c.md"]);
+    let second = || {
+        let page = server.get(&write, &format!("{list}&cursor={}", first["next_cursor"])).code(200).json();
+        fields(page["notes"].as_array().expect("a list"), "path").join(" ")
+    };
+    assert_eq!(second(), "d.md e.md");
+    // One before, then none of those that were read.
+    server.send(&write, "PUT", &format!("{NOTE}a.md"), &[("If-None-Match", "*")], "a").code(201);
+    assert_eq!(second(), "d.md e.md");
+    server.send(&write, "DELETE", &format!("{NOTE}b.md"), &[], "").code(204);
+    assert_eq!(second(), "d.md e.md");
+    server.send(&write, "DELETE", &format!("{NOTE}a.md"), &[], "").code(204);
+    server.send(&write, "PUT", &format!("{NOTE}bb.md"), &[("If-None-Match", "*")], "b").code(201);
+    server.send(&write, "DELETE", &format!("{NOTE}c.md"), &[], "").code(204);
+    assert_eq!(second(), "d.md e.md");
+    // Tokens: the ones that were read are revoked.
+    let first = server.get(&admin, "/api/v1/tokens?limit=3").code(200).json();
+    assert_eq!(first["total"], 6, "{first}");
+    assert_eq!(fields(first["tokens"].as_array().expect("a list"), "name"), ["writer", "admin", "one"]);
+    house.run(&["tokens", "revoke", "one"]).good();
+    let rest = format!("/api/v1/tokens?limit=3&cursor={}", first["next_cursor"]);
+    let rest = server.get(&admin, &rest).code(200).json();
+    assert_eq!(fields(rest["tokens"].as_array().expect("a list"), "name"), ["two", "three", "four"]);
+    assert_eq!(rest["next_cursor"], Value::Null);
+    // Volumes, one by one, and a token that sees only one.
+    let volumes = pages(&server, &write, "/api/v1/volumes", "volumes", 1);
+    assert_eq!(fields(&volumes, "name"), ["more", "notes", "other"]);
+    let own = token(&house, "own", &["--volume", "other"]);
+    assert_eq!(fields(&pages(&server, &own, "/api/v1/volumes", "volumes", 1), "name"), ["other"]);
+    for wrong in ["limit=0", "limit=1001", "cursor=-1", "cursor=x", "cursor=9223372036854775808", "page=2"] {
+        server.get(&write, &format!("/api/v1/volumes?{wrong}")).refused(400, "");
+    }
+    server.end();
+}
+
+#[test]
+fn search_comes_in_pages_and_says_what_a_score_is_made_of() {
+    let house = notes();
+    for number in 0..25 {
+        house.write(&format!("notes/Lamp {number}.md"), format!("# Lamp {number}\n\nA paraffin lamp.\n").as_bytes());
+    }
+    let read = token(&house, "reader", &[]);
+    let own = token(&house, "own", &["--volume", "notes"]);
+    let server = Server::new(&house);
+    for token in [&read, &own] {
+        let found = pages(&server, token, "/api/v1/search?query=paraffin%20path:lamp", "hits", 10);
+        let paths: BTreeSet<&str> = fields(&found, "path").into_iter().collect();
+        assert_eq!((found.len(), paths.len()), (25, 25), "{paths:?}");
+        assert!(paths.iter().all(|path| path.starts_with("Lamp ")), "{paths:?}");
+    }
+    let whole = server.get(&read, "/api/v1/search?query=paraffin%20path:lamp&limit=100").code(200).json();
+    assert_eq!((whole["hits"].as_array().map(Vec::len), &whole["next_cursor"]), (Some(25), &Value::Null));
+    server.get(&read, "/api/v1/search?query=paraffin%20path:lamp&cursor=9223372036854775808").refused(400, "`cursor`");
+    // Each hit with the parts of its score, as the command line explains them.
+    let found = server.get(&read, "/api/v1/search?query=solar%20panel").code(200).json();
+    let hit = &found["hits"][0];
+    assert_eq!(hit["path"], "Boat.md", "{hit}");
+    let parts = hit["parts"].as_object().expect("parts");
+    assert!(!parts.is_empty() && parts.values().all(Value::is_number), "{hit}");
+    assert!(hit["score"].is_number() && hit["why"].as_str().is_some_and(|why| !why.is_empty()), "{hit}");
+    let lines = house.run(&["search", "--explain", "--json", "solar panel"]).code(0).json();
+    let names = |hit: &Value| hit["parts"].as_object().expect("parts").keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(names(hit), names(&lines[0]));
+    server.end();
+}
+
+#[test]
+fn outputs_come_in_pages_that_are_never_too_long() {
+    const CELLS: usize = 25;
+    let house = notes();
+    let cells = "```python\nprint('x' * 95_000)\n```\n\n".repeat(CELLS);
+    house.write("notes/Long.md", format!("# Long\n\n{cells}").as_bytes());
+    let run = token(&house, "runner", &["--scopes", "read,run"]);
+    let server = Server::new(&house);
+    server.post(&run, "/api/v1/cells/run", &json!({"volume": "notes", "path": "Long.md"})).code(200);
+    let outputs = "/api/v1/cells/outputs?volume=notes&path=Long.md";
+    let first = server.get(&run, outputs).code(200);
+    assert!((1_000_000..2_100_000).contains(&first.body.len()), "{} bytes", first.body.len());
+    let first = first.json();
+    assert!(first["next_cursor"].is_u64() && first["total"] == CELLS, "{}", first["next_cursor"]);
+    for limit in [7, 1_000] {
+        let all = pages(&server, &run, outputs, "cells", limit);
+        let numbers: Vec<usize> = all.iter().map(|cell| cell["cell"].as_u64().expect("a number") as usize).collect();
+        assert_eq!(numbers, (1..=CELLS).collect::<Vec<_>>(), "{limit}");
+        assert!(all.iter().all(|cell| cell.to_string().len() > 90_000), "an output is missing");
+    }
+    server.end();
+}
+
+#[test]
+fn the_log_of_requests_is_read_back_to_its_beginning() {
+    let line = |at: u64, length: usize| {
+        let path = format!("/{at}/{}", "x".repeat(length));
+        json!({"at": at, "method": "GET", "path": path, "status": 200, "millis": 1}).to_string() + "\n"
+    };
+    // In the second case the log is full: it becomes the older one with the first request, and so between two pages.
+    for (length, oldest) in [(100, 1), (1_900, 2_001)] {
+        let house = notes();
+        let admin = token(&house, "admin", &["--scopes", "admin"]);
+        let lines = |numbers: std::ops::RangeInclusive<u64>| numbers.map(|at| line(at, length)).collect::<String>();
+        house.write("W/access-log.old.jsonl", lines(1..=2_000).as_bytes());
+        house.write("W/access-log.jsonl", lines(2_001..=6_500).as_bytes());
+        let server = Server::new(&house);
+        let all = pages(&server, &admin, "/api/v1/audit", "entries", 1_000);
+        let times: Vec<u64> = all.iter().map(|entry| entry["at"].as_u64().expect("a time")).collect();
+        assert!(times.iter().copied().eq((oldest..=6_500).rev()), "{} entries from {:?}", times.len(), times.last());
+        // Requests of this server are in it, too, and come first.
+        let newest = server.get(&admin, "/api/v1/audit?limit=1").code(200).json();
+        let path = newest["entries"][0]["path"].as_str().expect("a path");
+        assert!(path.starts_with("/api/v1/audit?") && newest["next_cursor"].is_string(), "{newest}");
+        let gone = server.get(&admin, "/api/v1/audit?cursor=1-1").code(200).json();
+        assert_eq!(gone, json!({"entries": []}));
+        for wrong in ["", "1", "x-1", "1-x", "-1-1", "1-1-1", "1-9223372036854775808"] {
+            server.get(&admin, &format!("/api/v1/audit?cursor={wrong}")).refused(400, "`cursor`");
+        }
+        server.end();
+    }
+}
+
+#[test]
+fn what_is_remembered_is_recalled_for_a_goal() {
+    let house = notes();
+    house.write("other/x.md", b"x\n");
+    house.run(&["open", "other"]).good();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let own = token(&house, "own", &["--volume", "other"]);
+    let run = token(&house, "runner", &["--scopes", "run"]);
+    let server = Server::new(&house);
+    for (goal, text) in [("Paint the hull", "Two coats are enough"), ("Water the tomatoes", "Never do it at noon")] {
+        let new = json!({"text": text, "goal": goal, "outcome": "success", "project": "notes"});
+        server.post(&write, "/api/v1/memory", &new).code(201);
+    }
+    let recall = "/api/v1/memory/recall?goal=Paint%20the%20hull%20of%20the%20boat";
+    let recalled = server.get(&write, recall).code(200).json();
+    let first = &recalled["memories"][0];
+    assert_eq!(first["learned"], "Two coats are enough", "{recalled}");
+    assert_eq!(first["kind"], "experience", "{recalled}");
+    assert!(first["score"].is_number() && !first["why"].as_str().unwrap_or_default().is_empty(), "{recalled}");
+    assert!(!recalled.to_string().contains("noon"), "{recalled}");
+    // It's what the command line says, and the name leads to all of it.
+    let lines = house.run(&["memory", "bearing", "Paint the hull of the boat", "--json"]).good().lines();
+    assert_eq!(fields(&lines, "name"), fields(recalled["memories"].as_array().expect("a list"), "name"));
+    let name = first["name"].as_str().expect("a name");
+    let shown = server.get(&write, &format!("/api/v1/memory/{name}")).code(200).json();
+    assert_eq!(shown["primary_goal"], "Paint the hull", "{shown}");
+    // Of one volume, and of none that the token doesn't reach.
+    let nothing = json!({"memories": []});
+    assert_eq!(server.get(&write, &format!("{recall}&project=other")).code(200).json(), nothing);
+    assert_eq!(server.get(&own, recall).code(200).json(), nothing);
+    server.get(&own, &format!("{recall}&project=notes")).refused(403, "another volume");
+    server.get(&write, &format!("{recall}&project=nowhere")).refused(404, "no volume nowhere");
+    server.get(&run, recall).refused(403, "`read`");
+    server.get(&write, "/api/v1/memory/recall").refused(400, "goal");
+    for wrong in ["", "%20", "a%00b"] {
+        server.get(&write, &format!("/api/v1/memory/recall?goal={wrong}")).refused(422, "`goal`");
+    }
+    server.end();
+}
+
+#[test]
+fn blocks_have_ids_that_stay_and_join_to_the_text() {
+    let house = notes();
+    house.write("other/x.md", b"x\n");
+    house.run(&["open", "other"]).good();
+    let read = token(&house, "reader", &[]);
+    let other = token(&house, "other", &["--volume", "other"]);
+    let server = Server::new(&house);
+    let path = "/api/v1/volumes/notes/blocks/Cells.md";
+    let whole = server.get(&read, path).code(200).json();
+    let blocks = whole["blocks"].as_array().expect("a list").clone();
+    assert_eq!(whole["total"], blocks.len(), "{whole}");
+    let (mut text, mut ids) = (String::new(), BTreeSet::new());
+    for block in &blocks {
+        assert_eq!(block["at"], text.len(), "{block}");
+        text += block["text"].as_str().expect("a text");
+        ids.insert(block["id"].as_str().expect("an id").to_owned());
+    }
+    assert_eq!((text.as_bytes(), ids.len()), (&*house.read("notes/Cells.md"), blocks.len()));
+    let cells: Vec<&Value> = blocks.iter().filter(|block| block["cell"] == "python").collect();
+    assert!(cells.len() == 1 && cells[0]["text"].as_str().is_some_and(|text| text.contains("6 * 7")), "{whole}");
+    assert!(blocks.len() > 1);
+    assert_eq!(pages(&server, &read, path, "blocks", 1), blocks);
+    // A block that isn't changed keeps its id, wherever it is then.
+    house.edit("Cells.md", 0, 0, "New.\n\n");
+    let later = server.get(&read, path).code(200).json();
+    let id = &cells[0]["id"];
+    let same = later["blocks"].as_array().expect("a list").iter().find(|block| block["id"] == *id);
+    assert!(same.is_some_and(|same| same["text"] == cells[0]["text"] && same["at"] != cells[0]["at"]), "{later}");
+    server.get(&other, path).refused(403, "another volume");
+    server.get(&read, "/api/v1/volumes/notes/blocks/None.md").refused(404, "no note");
+    server.get(&read, "/api/v1/volumes/notes/blocks/..%2FBoat.md").refused(422, "path inside");
+    server.end();
+}
+
+/// Returns the request to which a link of the description leads from an answer: its method, path and headers.
+fn linked_request(
+    described: &Value,
+    link: &Value,
+    (asked, answer): (&[(&str, &str)], &Answer),
+) -> (String, String, Vec<(String, String)>) {
+    let id = &link["operationId"];
+    let paths = described["paths"].as_object().expect("paths").iter();
+    let mut operations = paths.flat_map(|(path, all)| {
+        let all = all.as_object().expect("methods");
+        all.iter().map(move |(method, operation)| (path, method, operation))
+    });
+    let (path, method, _) = operations.find(|(.., operation)| operation["operationId"] == *id).expect("an operation");
+    let (mut path, mut headers) = (path.clone(), Vec::new());
+    for (name, place) in link["parameters"].as_object().expect("parameters") {
+        let place = place.as_str().expect("an expression");
+        let value = if let Some(pointer) = place.strip_prefix("$response.body#") {
+            let body = answer.json();
+            let value = body.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}: {body}"));
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        } else if let Some(header) = place.strip_prefix("$response.header.") {
+            answer.header(header).unwrap_or_else(|| panic!("no {header}: {}", answer.head))
+        } else {
+            let name = place.strip_prefix("$request.path.").expect("an expression that the test knows");
+            asked.iter().find(|(known, _)| *known == name).expect("a part of the path").1.to_owned()
+        };
+        match name.strip_prefix("header.") {
+            Some(header) => headers.push((header.to_owned(), value)),
+            None => path = path.replace(&format!("{{{name}}}"), &value.replace(' ', "%20")),
+        }
+    }
+    assert!(!path.contains('{'), "{path}");
+    (method.to_uppercase(), path, headers)
+}
+
+#[test]
+fn links_of_the_description_lead_to_the_next_request() {
+    let house = notes();
+    let all = token(&house, "all", &["--scopes", "read,write,agent"]);
+    let server = Server::new(&house);
+    let described = server.get("", "/api/v1/openapi.json").code(200).json();
+    let link = |path: &str, method: &str, status: &str, to: &str| {
+        let links = &described["paths"][path][method]["responses"][status]["links"];
+        assert!(links[to].is_object(), "{method} {path}: {links}");
+        links[to].clone()
+    };
+    let follow = |link: &Value, asked: &[(&str, &str)], answer: &Answer, body: &str| {
+        let (method, path, headers) = linked_request(&described, link, (asked, answer));
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        server.send(&all, &method, &path, &headers, body)
+    };
+    // Volumes, the notes of one, a note, and a new text for it.
+    let volumes = server.get(&all, "/api/v1/volumes").code(200);
+    let listed = follow(&link("/api/v1/volumes", "get", "200", "list_notes"), &[], &volumes, "").code(200);
+    let asked = [("volume", "notes"), ("path", "Boat.md")];
+    let notes_path = "/api/v1/volumes/{volume}/notes";
+    let note = follow(&link(notes_path, "get", "200", "read_note"), &asked, &listed, "").code(200);
+    assert_eq!(note.body, house.read("notes/Boat.md"));
+    let note_path = "/api/v1/volumes/{volume}/notes/{path}";
+    let written = follow(&link(note_path, "get", "200", "write_note"), &asked, &note, "# New\n").code(200);
+    assert_eq!(house.read("notes/Boat.md"), b"# New\n");
+    let again = follow(&link(note_path, "put", "200", "read_note"), &[], &written, "").code(200);
+    assert_eq!(again.body, b"# New\n");
+    let versions = "/api/v1/volumes/{volume}/history/{path}";
+    let history = server.get(&all, "/api/v1/volumes/notes/history/Boat.md").code(200);
+    follow(&link(versions, "get", "200", "read_version"), &asked, &history, "").code(200);
+    // What was added or begun.
+    let new = json!({"text": "Two coats are enough", "goal": "Paint the hull"});
+    let kept = server.post(&all, "/api/v1/memory", &new).code(201);
+    let shown = follow(&link("/api/v1/memory", "post", "201", "show_memory"), &[], &kept, "").code(200).json();
+    assert_eq!(shown["learnings_or_issues"], "Two coats are enough", "{shown}");
+    let task = server.post(&all, "/api/v1/tasks", &json!({"description": "x", "project": "notes"})).code(201);
+    let status = follow(&link("/api/v1/tasks", "post", "201", "task_status"), &[], &task, "").code(200).json();
+    assert_eq!(status["id"], task.json()["id"]);
+    server.end();
 }

@@ -17,22 +17,35 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(in crate::line) struct Server {
     child: Child,
     pub(in crate::line) address: String,
-    socket: String,
+    pub(super) socket: String,
     /// The link that pairs one browser.
     pub(super) pair: String,
 }
 
 impl Server {
     pub(in crate::line) fn new(house: &House) -> Server {
-        let words = ["serve", "--listen", "127.0.0.1:0", "--host", "notes.example", "--json"];
+        let server = Server::with(house, &["--listen", "127.0.0.1:0", "--host", "notes.example"]);
+        assert!(!server.address.is_empty() && !server.pair.is_empty(), "no address");
+        server
+    }
+
+    /// The same with these options. Without TCP, there's no address and no link.
+    pub(super) fn with(house: &House, options: &[&str]) -> Server {
+        let words: Vec<&str> = ["serve", "--json"].iter().chain(options).copied().collect();
         let mut child = house.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let places: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let address = places["url"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
+        let text = |name: &str| places[name].as_str().unwrap_or_default();
+        let address = text("url").split_once("://").map_or("", |(_, address)| address).to_owned();
         let socket = house.path(places["socket"].as_str().expect("a socket")).display().to_string();
-        let pair = places["pair"].as_str().expect("a link").to_owned();
+        let pair = text("pair").to_owned();
         Server { child, address, socket, pair }
+    }
+
+    /// Id of the server's process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub(in crate::line) fn connect(&self) -> TcpStream {
@@ -298,8 +311,9 @@ fn notes_are_read_byte_by_byte_and_written_only_over_what_was_read() {
     let all = token(&house, "writer", &["--scopes", "read,write"]);
     let server = Server::new(&house);
     let listed = server.get(&all, "/api/v1/volumes/notes/notes?limit=2").code(200).json();
-    assert_eq!((&listed["total"], &listed["next_cursor"]), (&json!(3), &json!(2)), "{listed}");
-    let rest = server.get(&all, "/api/v1/volumes/notes/notes?limit=2&cursor=2").code(200).json();
+    assert_eq!(listed["total"], 3, "{listed}");
+    let next = format!("/api/v1/volumes/notes/notes?limit=2&cursor={}", listed["next_cursor"]);
+    let rest = server.get(&all, &next).code(200).json();
     assert_eq!((rest["notes"].as_array().map(Vec::len), &rest["next_cursor"]), (Some(1), &Value::Null), "{rest}");
     let sail = server.get(&all, &format!("{NOTE}Ideas/Sail%20%C3%A9.md")).code(200);
     assert_eq!(sail.body, house.read("notes/Ideas/Sail é.md"));
@@ -343,6 +357,10 @@ fn notes_are_read_byte_by_byte_and_written_only_over_what_was_read() {
     assert_eq!((made.json()["path"].as_str(), made.json()["bytes"].as_u64()), (Some("New/Plan.md"), Some(7)));
     assert_eq!(house.read("notes/New/Plan.md"), b"# Plan\n");
     server.send(&all, "PUT", &new, &[("If-None-Match", "*")], "lost").refused(412, "already");
+    // An address is exact, also if a folder is called as the volume.
+    let made = server.send(&all, "PUT", &format!("{NOTE}notes/Exact.md"), &[("If-None-Match", "*")], "x").code(201);
+    assert_eq!(made.json()["path"], "notes/Exact.md");
+    assert_eq!(house.read("notes/notes/Exact.md"), b"x");
     // Files that others run or obey, and what isn't a note.
     for (path, status) in [("AGENTS.md", 403), ("run.sh", 422), (".git/hooks/x.md", 403)] {
         let answer = server.send(&all, "PUT", &format!("{NOTE}{path}"), &[("If-None-Match", "*")], "obey");
@@ -487,11 +505,15 @@ fn large_and_slow_clients_cost_little() {
 }
 
 /// A client of `/api/v1/events`.
-struct EventClient(BufReader<TcpStream>);
+pub(super) struct EventClient(BufReader<TcpStream>);
 
 impl EventClient {
     fn new(server: &Server, token: &str, headers: &[(&str, &str)]) -> EventClient {
-        let mut stream = server.connect();
+        EventClient::over(server.connect(), server, token, headers)
+    }
+
+    /// The same over a connection.
+    pub(super) fn over(mut stream: TcpStream, server: &Server, token: &str, headers: &[(&str, &str)]) -> EventClient {
         let request = request_text(&server.address, token, "GET", "/api/v1/events", headers, "");
         stream.write_all(request.as_bytes()).expect("sent");
         let mut client = EventClient(BufReader::new(stream));
@@ -509,7 +531,7 @@ impl EventClient {
     }
 
     /// Returns the id and the data of the next event.
-    fn next(&mut self) -> (String, Value) {
+    pub(super) fn next(&mut self) -> (String, Value) {
         let (mut id, mut data) = (String::new(), None);
         loop {
             let line = self.line();
@@ -580,7 +602,7 @@ fn a_task_asks_for_approval_and_is_decided_over_http() {
     let approver = token(&house, "approver", &["--scopes", "read,approve"]);
     let server = Server::new(&house);
     let agents = server.get(&all, "/api/v1/agents").code(200).json();
-    for field in ["id", "name", "role", "status", "capabilities"] {
+    for field in ["id", "name", "role", "status", "capabilities", "can_handle", "progress"] {
         assert!(!agents[0][field].is_null(), "{field}: {agents}");
     }
     let task = json!({"type": "build", "description": "Make it", "context": {"color": "red"}, "priority": 2});
@@ -593,6 +615,11 @@ fn a_task_asks_for_approval_and_is_decided_over_http() {
     // What its owner would be asked about was not done.
     assert!(!house.path("notes/made.txt").exists());
     assert_eq!(status()["status"], "pending");
+    let agents = server.get(&all, "/api/v1/agents").code(200).json();
+    let busy = agents.as_array().expect("a list").iter().find(|agent| agent["progress"][0]["run"] == id.as_str());
+    let busy = busy.unwrap_or_else(|| panic!("no agent works on it: {agents}"));
+    assert_eq!(busy["status"], "busy", "{busy}");
+    assert!(busy["progress"][0]["limit"].as_u64().is_some_and(|limit| limit > 0), "{busy}");
     let waiting = pending();
     let action = waiting[0]["action_id"].as_str().expect("an id").to_owned();
     assert_eq!((&waiting[0]["action_type"], &waiting[0]["run"]), (&json!("shell"), &json!(id)), "{waiting}");

@@ -165,3 +165,85 @@ fn what_waited_when_the_program_was_killed_is_decided_by_the_next() {
     until("it ran once", || house.read("notes/log.txt") == b"once\n");
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
 }
+
+/// Number of shell calls in the trace whose replays are killed.
+const REPLAYED_CALLS: usize = 6;
+
+fn mark_file(call: usize, month: &str) -> String {
+    format!("out{call}/{month}.txt")
+}
+
+/// A house that has learned to leave a mark in several folders, and the number of the model's calls. Shells need no
+/// approval there.
+fn marking() -> (House, Arc<AtomicUsize>) {
+    let count = Arc::<AtomicUsize>::default();
+    let calls = Arc::clone(&count);
+    let address = model(move |turn, _: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "data/2026-10.csv"}))]),
+            1..=REPLAYED_CALLS => {
+                let command = format!("mkdir -p out{turn} && echo once >> {}", mark_file(turn, "2026-10"));
+                (String::new(), vec![("shell", json!({ "command": command }))])
+            }
+            _ => ("It is marked.".to_owned(), Vec::new()),
+        }
+    });
+    let csv = "day,sold\n1,517\n";
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", csv), ("data/2026-11.csv", csv)]);
+    super::follower::add_config(&house, "approval:\n  never_approve: [shell]\n");
+    house.run(&["ask", "Mark the month of October 2026 from data/2026-10.csv"]).good();
+    assert_eq!(house.run(&["traces", "--json"]).good().lines().len(), 1);
+    (house, count)
+}
+
+/// The contents of all marks of November.
+fn marks_of_november(house: &House) -> Vec<String> {
+    let read = |call| std::fs::read_to_string(house.path("notes").join(mark_file(call, "2026-11"))).ok();
+    (1..=REPLAYED_CALLS).filter_map(read).collect()
+}
+
+/// Replays are killed at random moments: no printed step is lost, no call runs twice, and no model is asked.
+#[test]
+fn a_replay_is_killed_at_random_moments() {
+    const ROUNDS: usize = 8;
+    let ask = ["ask", "Mark the month of November 2026 from data/2026-11.csv", "--mode", "follower", "--json"];
+    let (house, _) = marking();
+    house.run(&ask).good();
+    assert_eq!(marks_of_november(&house), ["once\n"; REPLAYED_CALLS], "a replay that isn't killed is whole");
+    let mut rng = StdRng::seed_from_u64(21);
+    let mut interrupted = 0;
+    for round in 0..ROUNDS {
+        let (house, count) = marking();
+        let asked = count.load(Ordering::SeqCst);
+        let steps = rng.random_range(1..2 * REPLAYED_CALLS);
+        let told = Asked::new(&house, &ask).kill(steps, Duration::from_millis(rng.random_range(0..20)));
+        let standing = || {
+            let runs = house.run(&["runs", "--json"]).good().lines();
+            let replay = runs.iter().find(|run| run["prompt"].as_str().is_some_and(|text| text.contains("November")));
+            replay.map(|run| run["standing"].as_str().expect("a word").to_owned())
+        };
+        let Some(before) = standing() else {
+            assert!(told.steps.is_empty(), "round {round}: {:?}", told.steps);
+            continue;
+        };
+        let kept = house.run(&["steps", "last", "--json"]).good().lines();
+        let ids: BTreeSet<String> = kept.iter().filter_map(|step| Some(step["id"].as_str()?.to_owned())).collect();
+        let lost: Vec<_> = told.steps.difference(&ids).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?} are lost");
+        if before != "done" {
+            interrupted += 1;
+            let resumed = house.run(&["runs", "last", "--resume", "--json", "--no-wait"]);
+            assert!(resumed.code <= 1, "round {round}: {}", resumed.err);
+        }
+        // A call that was under way may have run or not; the replay stops there rather than to guess.
+        let after = standing().expect("it's listed");
+        assert!(["done", "failed"].contains(&after.as_str()), "round {round}: {after}");
+        let marks = marks_of_november(&house);
+        assert!(marks.iter().all(|mark| mark == "once\n"), "round {round}: something ran twice: {marks:?}");
+        assert!(after != "done" || marks.len() == REPLAYED_CALLS, "round {round}: done without {marks:?}");
+        assert_eq!(count.load(Ordering::SeqCst), asked, "round {round}: a model was asked");
+        sound(&house, round);
+    }
+    assert!(interrupted >= ROUNDS / 2, "only {interrupted} of {ROUNDS} were in the middle of it");
+}

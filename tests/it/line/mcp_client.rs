@@ -7,7 +7,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A server on standard input and output: `half`, and `ask`, which wants a form filled in.
+/// A server on standard input and output: `half`; `ask`, which wants a form filled in; `wait`, which never answers; and
+/// `end`, which ends it.
 const PROGRAM_SERVER: &str = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$(printf '%s' "$2" | tr -d '\n')"; }
@@ -18,7 +19,10 @@ while read -r line; do
         "serverInfo":{"name":"s","version":"1"}}' ;;
     *'"tools/list"'*) answer "$(id)" '{"tools":[{"name":"half","description":"Halves.",
         "inputSchema":{"type":"object"}},{"name":"fail","inputSchema":{"type":"object"}},
-        {"name":"ask","inputSchema":{"type":"object"}}]}' ;;
+        {"name":"ask","inputSchema":{"type":"object"}},{"name":"wait","inputSchema":{"type":"object"}},
+        {"name":"end","inputSchema":{"type":"object"}}]}' ;;
+    *'"name":"wait"'*) ;;
+    *'"name":"end"'*) exit 3 ;;
     *'"name":"half"'*) say "$(id)" "$(printf '%s' "$line" | sed -n 's/.*"x":\([0-9]*\).*/\1/p') halved" ;;
     *'"name":"fail"'*) answer "$(id)" '{"isError":true,"content":[{"type":"text","text":"not so"}]}' ;;
     *'"name":"ask"'*) asked=$(id)
@@ -71,10 +75,14 @@ fn a_person_calls_tools_of_a_server() {
         (&["mcp", "logout", "own"], "nobody signs in"),
         (&["mcp", "tools", "own", "half"], "name of a server only"),
         (&["mcp", "sell", "own"], "login or logout"),
-        (&["mcp", "tools", "http://127.0.0.1:9/mcp"], "could not be started"),
     ] {
         house.run(words).refused(2, about);
     }
+    // A server that is gone or too slow is no wrong use.
+    house.run(&["mcp", "tools", "http://127.0.0.1:9/mcp"]).refused(1, "could not be started");
+    house.run(&["mcp", "login", "http://127.0.0.1:9/mcp"]).refused(1, "could not be started");
+    call("wait", &["--timeout", "1"]).refused(1, "has not answered within 1 s");
+    call("end", &[]).refused(1, "ended while it worked on this");
 }
 
 /// What the server with accounts has seen.

@@ -1,8 +1,9 @@
 //! `tracebook mcp`: prompts that the user has written, completion of arguments, attachments, subscriptions, the log,
-//! and forms for approvals.
+//! forms for approvals, roots and traces.
 
 use super::agents;
 use super::mcp_server::{Client, notes};
+use super::memory;
 use crate::program::{House, until};
 use serde_json::{Value, json};
 
@@ -244,4 +245,114 @@ fn an_approval_is_a_form_only_if_the_user_allowed_that() {
         client.end();
         assert!(house.path("notes/Boat.md").exists());
     }
+}
+
+#[test]
+fn a_client_works_in_the_volume_that_contains_its_roots() {
+    let house = notes();
+    // By name, this one is the first.
+    house.write("more/Other.md", b"# Other\n");
+    house.run(&["open", "more"]).good();
+    let create = |client: &mut Client, path: &str| {
+        client.call("create_note", json!({"path": path, "text": "x"}))["volume"].clone()
+    };
+    let mut client = Client::new(&house, &["--allow-write"]);
+    assert_eq!(create(&mut client, "Without.md"), "more");
+    assert_eq!(client.roots_asked, 0, "it has said that it has none");
+    client.end();
+    let roots = json!({"roots": {"listChanged": true}});
+    let mut client = Client::with_capabilities(&house, &["--allow-write"], roots);
+    client.roots = vec![house.path("elsewhere"), house.path("notes/Ideas")];
+    client.call("list_notes", json!({}));
+    assert_eq!(client.roots_asked, 0, "no volume was needed");
+    assert_eq!(create(&mut client, "One.md"), "notes");
+    client.call("capture", json!({"text": "A thought"}));
+    client.call("add_todo", json!({"text": "Call Ada"}));
+    client.call("remember", json!({"text": "Linen rots in salt water", "goal": "choose a sail"}));
+    assert_eq!(client.roots_asked, 1, "they are known");
+    let todos = client.call("list_todos", json!({"words": "Ada"}));
+    assert_eq!(todos["todos"][0]["volume"], "notes", "{todos}");
+    // What a call names counts.
+    let named = client.call("create_note", json!({"path": "Two.md", "volume": "more"}));
+    assert_eq!(named["volume"], "more");
+    client.roots = vec![house.path("more")];
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
+    let mut number = 0;
+    until("the client is asked again", || {
+        number += 1;
+        create(&mut client, &format!("New {number}.md")) == "more"
+    });
+    assert_eq!(client.roots_asked, 2);
+    client.end();
+    assert!(house.path("notes/One.md").exists() && house.path("more/Two.md").exists());
+}
+
+/// A server that asks for roots when it starts, when they have changed, and when its tool is called, which says them.
+/// What it gets is also in the file `$1`.
+const ROOTED_SERVER: &str = r#"
+id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+ask() { printf '{"jsonrpc":"2.0","id":%s,"method":"roots/list"}\n' "$1"; }
+while read -r line; do
+    printf '%s\n' "$line" >>"$1"
+    case "$line" in
+    *'"initialize"'*) answer "$(id)" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},'\
+'"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"notifications/initialized"'*) ask 900 ;;
+    *'"notifications/roots/list_changed"'*) ask 901 ;;
+    *'"tools/list"'*) answer "$(id)" '{"tools":[{"name":"where","inputSchema":{"type":"object"}}]}' ;;
+    *'"name":"where"'*) asked=$(id); ask 902 ;;
+    *'"id":902'*) answer "$asked" '{"content":[{"type":"text","text":"'"$(printf '%s' "$line" | tr -d '"\\')"'"}]}' ;;
+    esac
+done"#;
+
+#[test]
+fn a_server_gets_the_folder_of_the_run_as_its_root() {
+    let model = agents::model(|turn, body| match turn {
+        0 => (String::new(), vec![("own_where", json!({}))]),
+        _ => {
+            let last = body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+            (format!("It says: {}", last["content"]), Vec::new())
+        }
+    });
+    let house = agents::house(&model, &[("a.md", "# A\n")]);
+    house.write("server.sh", ROOTED_SERVER.as_bytes());
+    let (script, log) = (house.path("server.sh"), house.path("server.log"));
+    let mut config = String::from_utf8(house.read("W/config.yaml")).expect("text");
+    config +=
+        &format!("mcp:\n  servers:\n    own: {{command: sh, args: ['{}', '{}']}}\n", script.display(), log.display());
+    house.write("W/config.yaml", config.as_bytes());
+    let done = house.run(&["ask", "Where are you?", "--approve", "own_where"]).code(0);
+    let folder = house.path("notes").canonicalize().expect("the folder");
+    let root = format!("uri:file://{},name:notes", folder.display());
+    assert!(done.text().contains(&root), "{root}: {}", done.text());
+    let log = String::from_utf8(house.read("server.log")).expect("text");
+    assert!(log.contains(r#""roots":{"listChanged":true}"#), "{log}");
+    // It was started to list its tools, before there was a run.
+    assert!(log.contains(r#""id":900,"result":{"roots":[]}"#), "{log}");
+    assert!(log.contains("notifications/roots/list_changed"), "{log}");
+}
+
+#[test]
+fn traces_are_listed_and_read() {
+    let (address, _) = memory::reporter();
+    let house = agents::house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", "day,sold\n1,517\n")]);
+    let mut client = Client::new(&house, &[]);
+    assert_eq!(client.call("list_traces", json!({})), json!({"traces": [], "total": 0}));
+    client.end();
+    house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
+    let mut client = Client::new(&house, &[]);
+    let listed = client.call("list_traces", json!({"project": "notes"}));
+    let trace = &listed["traces"][0];
+    assert_eq!((&listed["total"], &trace["steps"], &trace["project"]), (&json!(1), &json!(2), &json!("notes")));
+    assert_eq!(client.call("list_traces", json!({"offset": 1}))["traces"], json!([]));
+    let name = trace["name"].as_str().expect("a name");
+    let read = client.call("read_trace", json!({"name": name}));
+    assert!(read["text"].as_str().is_some_and(|text| text.contains("reports/")), "{read}");
+    assert_eq!((&read["name"], &read["path"], &read["steps"]), (&trace["name"], &trace["path"], &json!(2)), "{read}");
+    let part = &name[..name.len() - 1];
+    assert!(client.refused("read_trace", json!({"name": part})).contains("list_traces lists them"));
+    assert!(client.refused("read_trace", json!({})).contains("`name` is missing"));
+    assert!(client.refused("list_traces", json!({"project": "nowhere"})).contains("nowhere"));
+    client.end();
 }

@@ -4,6 +4,7 @@ use super::agents;
 use crate::program::{House, PROGRAM, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -12,25 +13,28 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of `tracebook mcp`. The server is killed on drop.
-pub(in crate::line) struct Client {
+pub(crate) struct Client {
     server: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
     next: u64,
     /// Notifications that came before an answer.
-    pub(in crate::line) said: Vec<Value>,
+    pub(crate) said: Vec<Value>,
     /// Requests of the server that came before an answer.
-    pub(in crate::line) asked: Vec<Value>,
+    pub(crate) asked: Vec<Value>,
     /// What the client's user enters in a form.
-    pub(in crate::line) form_answer: Value,
+    pub(crate) form_answer: Value,
+    /// Folders in which the client works, and how often the server has asked for them.
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots_asked: usize,
 }
 
 impl Client {
-    pub(in crate::line) fn new(house: &House, options: &[&str]) -> Client {
+    pub(crate) fn new(house: &House, options: &[&str]) -> Client {
         Client::with_capabilities(house, options, json!({}))
     }
 
-    pub(in crate::line) fn with_capabilities(house: &House, options: &[&str], capabilities: Value) -> Client {
+    pub(crate) fn with_capabilities(house: &House, options: &[&str], capabilities: Value) -> Client {
         let words: Vec<&str> = std::iter::once("mcp").chain(options.iter().copied()).collect();
         let mut server = house.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
         let out = BufReader::new(server.stdout.take().expect("piped"));
@@ -48,7 +52,8 @@ impl Client {
         });
         let input = server.stdin.take();
         let (said, asked) = (Vec::new(), Vec::new());
-        let mut client = Client { input, server, lines, next: 0, said, asked, form_answer: Value::Null };
+        let (form_answer, roots) = (Value::Null, Vec::new());
+        let mut client = Client { input, server, lines, next: 0, said, asked, form_answer, roots, roots_asked: 0 };
         let about = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": "t", "version": "1"}});
         let info = client.request("initialize", about);
@@ -57,20 +62,26 @@ impl Client {
         client
     }
 
-    pub(in crate::line) fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("open");
         input.write_all(format!("{message}\n").as_bytes()).expect("taken");
     }
 
-    pub(in crate::line) fn begin(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
         self.next
     }
 
-    pub(in crate::line) fn answer(&mut self, id: u64) -> Value {
+    pub(crate) fn answer(&mut self, id: u64) -> Value {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line["method"] == "roots/list" => {
+                    let root = |folder: &PathBuf| json!({"uri": format!("file://{}", folder.display())});
+                    let roots: Vec<Value> = self.roots.iter().map(root).collect();
+                    self.send(&json!({"jsonrpc": "2.0", "id": line["id"], "result": {"roots": roots}}));
+                    self.roots_asked += 1;
+                }
                 Ok(line) if line["method"].is_string() && line["id"].is_number() => {
                     self.send(&json!({"jsonrpc": "2.0", "id": line["id"], "result": self.form_answer}));
                     self.asked.push(line);
@@ -82,13 +93,13 @@ impl Client {
         }
     }
 
-    pub(in crate::line) fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)
     }
 
     /// Calls a tool that succeeds, and returns its structured output.
-    pub(in crate::line) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];
         assert!(result["isError"] != true && result["structuredContent"].is_object(), "{tool}: {answer}");
@@ -99,12 +110,18 @@ impl Client {
     }
 
     /// Calls a tool that fails, and returns why.
-    fn refused(&mut self, tool: &str, arguments: Value) -> String {
-        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+    pub(crate) fn refused(&mut self, tool: &str, arguments: Value) -> String {
+        let id = self.begin("tools/call", json!({"name": tool, "arguments": arguments}));
+        self.refusal(id)
+    }
+
+    /// Waits for the end of a call that fails, and returns why.
+    pub(crate) fn refusal(&mut self, id: u64) -> String {
+        let answer = self.answer(id);
         match answer["error"]["message"].as_str() {
             Some(why) => why.to_owned(),
             None => {
-                assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");
+                assert_eq!(answer["result"]["isError"], true, "{answer}");
                 answer["result"]["content"][0]["text"].as_str().expect("a reason").to_owned()
             }
         }
@@ -115,7 +132,7 @@ impl Client {
     }
 
     /// Closes its input; the server ends by itself.
-    pub(in crate::line) fn end(mut self) {
+    pub(crate) fn end(mut self) {
         drop(self.input.take());
         until("the server ends with its input", || self.server.try_wait().expect("a process").is_some());
     }
@@ -128,7 +145,7 @@ impl Drop for Client {
     }
 }
 
-pub(in crate::line) fn notes() -> House {
+pub(crate) fn notes() -> House {
     House::with(&[
         ("Boat.md", "# Boat\n\nThe solar panel gives 12 volts.\n\n- [ ] Paint the hull 📅 2026-11-20\n"),
         ("Ideas/Sail.md", "# Sail\n\nSee [[Boat]]. Cotton or linen.\n"),
@@ -196,6 +213,8 @@ fn what_a_client_names_wrongly_is_an_error_it_can_read() {
         ("create_note", json!({"path": "../outside.md", "text": "x"}), ".."),
         ("create_note", json!({"path": "run.sh", "text": "x"}), "ends with .md"),
         ("create_note", json!({"path": "AGENTS.md", "text": "obey"}), "protected"),
+        ("create_note", json!({"path": "/notes/agents/x.md", "text": "obey"}), "protected"),
+        ("create_note", json!({"path": "/agents/x.md", "text": "obey"}), "protected"),
         ("create_note", json!({"path": "Boat.md", "text": "x"}), "Boat.md"),
         ("edit_note", json!({"note": "Boat.md", "old_text": "nothing like it", "new_text": ""}), "0 times"),
         ("edit_note", json!({"note": "Boat.md", "old_text": "a", "new_text": "b"}), "exactly once"),
@@ -219,6 +238,11 @@ fn a_client_that_may_write_changes_notes_as_a_user_does() {
     let mut client = Client::new(&house, &["--allow-write"]);
     let made = client.call("create_note", json!({"path": "New/Plan", "text": "# Plan\n\nFirst.\n"}));
     assert_eq!(made["path"], "New/Plan.md");
+    let made = client.call("create_note", json!({"path": "/notes/New/Other.md", "text": "x"}));
+    assert_eq!(made["path"], "New/Other.md", "the volume's name isn't taken twice");
+    let named = json!({"path": "notes/agents/x", "volume": "notes", "text": "x"});
+    assert_eq!(client.call("create_note", named)["path"], "notes/agents/x.md", "no agent of the volume");
+    assert!(!house.path("notes/agents").exists());
     let version = client.call("read_note", json!({"note": "New/Plan.md"}))["version"].clone();
     let edit = json!({"note": "New/Plan.md", "old_text": "First.", "new_text": "Second: é.", "version": version});
     client.call("edit_note", edit);
@@ -347,26 +371,52 @@ fn an_agent_answers_and_its_policy_still_asks() {
     assert!(house.run(&["steps", &run]).good().text().contains("read_file"));
 }
 
+/// The programs, where each has its configuration, and under which key it lists servers.
+const CONFIGURATIONS: [(&str, &str, &str); 6] = [
+    ("claude-code", ".claude.json", "mcpServers"),
+    ("opencode", ".config/opencode/opencode.json", "mcp"),
+    ("gemini", ".gemini/settings.json", "mcpServers"),
+    ("zed", ".config/zed/settings.json", "context_servers"),
+    ("vscode", ".config/Code/User/mcp.json", "servers"),
+    ("cursor", ".cursor/mcp.json", "mcpServers"),
+];
+
+#[test]
+fn install_shows_the_change_of_each_program_and_writes_nothing_without_a_yes() {
+    let house = notes();
+    for (program, file, key) in CONFIGURATIONS {
+        // There is none yet: it's shown whole, and not made.
+        let shown = house.run(&["mcp", "install", program]);
+        assert!(shown.code == 2 && shown.err.contains("--yes"), "{shown:?}");
+        let text = shown.text();
+        assert!(text.contains(file) && text.contains(&format!("\"{key}\"")), "{program}: {text}");
+        assert!(text.contains("--allow-write=ask"), "{program}: {text}");
+        assert!(!house.path(file).exists(), "{program}");
+        // There is one: only the addition is shown, and every byte stays.
+        let old = "{\n  \"mine\": [1, 2],\n  \"other\": {\"a\": true}\n}\n";
+        house.write(file, old.as_bytes());
+        let shown = house.run(&["mcp", "install", program, "--allow-write=no"]);
+        assert!(shown.code == 2 && shown.err.contains("nothing was written"), "{shown:?}");
+        let text = shown.text();
+        let has_line = |sign: char, part: &str| text.lines().any(|line| line.starts_with(sign) && line.contains(part));
+        assert!(has_line('+', key) && has_line(' ', "\"mine\""), "{program}: {text}");
+        assert!(!has_line('-', "\"mine\"") && !text.contains("--allow-write"), "{program}: {text}");
+        assert_eq!(house.read(file), old.as_bytes(), "{program}");
+    }
+    house.run(&["mcp", "install", "zed", "--allow-write=maybe", "--yes"]).refused(2, "not “maybe”");
+    house.run(&["mcp", "--allow-write=maybe"]).refused(2, "--allow-write is ask");
+}
+
 #[test]
 fn install_shows_the_change_and_keeps_what_is_there() {
     let house = notes();
     let old = "{\n  // my settings\n  \"theme\": \"One Dark\",\n}\n";
     house.write(".config/zed/settings.json", old.as_bytes());
-    let shown = house.run(&["mcp", "install", "zed"]);
-    assert!(shown.code == 2 && shown.err.contains("--yes"), "{shown:?}");
-    assert!(shown.text().contains("context_servers"), "{shown:?}");
-    assert_eq!(house.read(".config/zed/settings.json"), old.as_bytes());
     house.run(&["mcp", "install", "zed", "--allow-write", "--yes"]).good();
     let new = String::from_utf8(house.read(".config/zed/settings.json")).expect("text");
-    assert!(new.contains("// my settings") && new.contains("--allow-write"), "{new}");
+    assert!(new.contains("// my settings") && new.contains("\"--allow-write\""), "{new}");
     assert!(house.run(&["mcp", "install", "zed", "--allow-write", "--yes"]).good().text().contains("has it already"));
-    for (program, file, key) in [
-        ("claude-code", ".claude.json", "mcpServers"),
-        ("opencode", ".config/opencode/opencode.json", "mcp"),
-        ("gemini", ".gemini/settings.json", "mcpServers"),
-        ("vscode", ".config/Code/User/mcp.json", "servers"),
-        ("cursor", ".cursor/mcp.json", "mcpServers"),
-    ] {
+    for (program, file, key) in CONFIGURATIONS.into_iter().filter(|(program, ..)| *program != "zed") {
         house.run(&["mcp", "install", program, "--yes"]).good();
         let config: Value = serde_json::from_slice(&house.read(file)).expect("JSON");
         // What was written starts a server for this workspace, from any folder.
@@ -376,6 +426,8 @@ fn install_shows_the_change_and_keeps_what_is_there() {
             command => command.as_str().into_iter().collect(),
         };
         words.extend(entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str));
+        // Without another word, what it changes waits for the user.
+        assert!(words.contains(&"--allow-write=ask"), "{entry}");
         let (command, arguments) = words.split_first().expect("a command");
         assert!(command.ends_with(PROGRAM.rsplit('/').next().expect("a name")), "{entry}");
         let mut started = Command::new(command);

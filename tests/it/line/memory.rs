@@ -120,6 +120,18 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
         house.run(&["memory", "bearing", "Write the report for 2026-11 into reports/2026-11.md", "--json"]).good();
     let kinds: Vec<Value> = bearing.lines().iter().map(|one| one["kind"].clone()).collect();
     assert_eq!(kinds, [json!("experience"), json!("trace")], "{}", bearing.text());
+    // The same for a task of a plan, by kind of memory.
+    for goal in ["Write the report for 2026-11 into reports/2026-11.md", "Find the peaks of the signal"] {
+        house.run(&["tasks", "add", goal, "--plan", "tasks/report.md"]).good();
+    }
+    let context = house.run(&["memory", "context", "tasks/report.md#t1", "--json"]).good().json();
+    assert_eq!(context["strategic"][0]["kind"], "trace", "{context}");
+    assert_eq!(context["episodic"].as_array().map(Vec::len), Some(1), "{context}");
+    let context = house.run(&["memory", "context", "tasks/report.md#t2", "--json"]).good().json();
+    assert_eq!(context["long_term"][0]["learned"], "scipy.fft is faster than a loop", "{context}");
+    assert_eq!((&context["short_term"], &context["strategic"]), (&json!([]), &json!([])), "{context}");
+    house.run(&["memory", "context", "tasks/report.md"]).refused(2, "which task of the plan");
+    house.run(&["memory", "context", "tasks/report.md#t9"]).refused(2, "there is no task t9");
     let said = house.run(&["memory", "analyze", "How are peaks of signals found?"]).good();
     let said: Value = serde_json::from_slice(&said.out).expect("JSON");
     assert_eq!(said["relevant_experiences"].as_array().map(Vec::len), Some(1), "{said}");
@@ -206,4 +218,29 @@ fn what_is_contradicted_is_superseded_and_what_expires_is_forgotten() {
     assert!(house.run(&["memory", "consolidate"]).good().text().contains("1 forgotten"));
     assert!(!house.run(&["memory"]).good().text().contains("Buy seeds"));
     house.run(&["memory", "add", "a b c", "--expires", "soon"]).refused(2, "wants a day");
+}
+
+#[test]
+fn a_run_whose_only_call_was_denied_is_found_as_a_failure() {
+    let address = model(|turn, _| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "make clean"}))]),
+            _ => ("It was not done.".to_owned(), Vec::new()),
+        }
+    });
+    let house = house(&address, &[("a.md", "# A\n")]);
+    house.fed(&["ask", "Clean the build folder"], b"n\n");
+    house.run(&["memory", "add", "Wipe the table after it", "--goal", "Make tea"]).good();
+    for question in ["which runs failed?", "what failed most?", "what went wrong with the build folder?"] {
+        let said = house.run(&["memory", "analyze", question]).good().json();
+        assert_eq!(said["relevant_experiences"].as_array().map(Vec::len), Some(1), "{question}: {said}");
+        assert!(said["analysis_summary"].as_str().is_some_and(|text| text.contains("1 earlier run failed")), "{said}");
+        assert!(said["analysis_summary"].as_str().is_some_and(|text| text.contains("Clean the build")), "{said}");
+        let advice = said["recommendations"].to_string();
+        assert!(advice.contains("Avoid: ") && advice.contains("shell failed: The user denied it"), "{advice}");
+        assert!(!said.to_string().contains("went well"), "{said}");
+    }
+    let good = house.run(&["memory", "analyze", "what went well?"]).good().json();
+    assert!(good["recommendations"].to_string().contains("Wipe the table"), "{good}");
+    assert!(!good.to_string().contains("denied"), "{good}");
 }

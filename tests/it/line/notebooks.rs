@@ -90,6 +90,27 @@ fn what_is_no_notebook_is_refused() {
 }
 
 #[test]
+fn the_note_of_a_notebook_in_a_volume_goes_beside_it() {
+    let house = House::with(&[("a.md", "a\n")]);
+    let file = json!({
+        "cells": [{"cell_type": "markdown", "id": "m1", "metadata": {}, "source": "# Sums"}],
+        "metadata": {}, "nbformat": 4, "nbformat_minor": 5,
+    });
+    for place in ["notes/top.ipynb", "notes/Data/sums.ipynb", "elsewhere/far.ipynb"] {
+        house.write(place, file.to_string().as_bytes());
+    }
+    assert_eq!(
+        house.json(&["import", "notes/Data/sums.ipynb", "notes/top.ipynb"]),
+        json!({"volume": "notes", "imported": ["Data/sums.md", "top.md"], "skipped": []})
+    );
+    assert!(house.read("notes/Data/sums.md").starts_with(b"# Sums"));
+    assert!(house.path("notes/top.md").is_file() && !house.path("W/Notes").exists());
+    house.run(&["import", "notes/Data/sums.ipynb"]).refused(2, "already exists");
+    let far = house.json(&["import", "elsewhere/far.ipynb"]);
+    assert_eq!((&far["volume"], &far["imported"]), (&json!("Notes"), &json!(["far.md"])));
+}
+
+#[test]
 fn a_notebook_goes_on_as_a_note() {
     let house = House::with(&[("a.md", "a\n")]);
     let file = json!({

@@ -13,9 +13,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const MANIFEST: &str = "name: sail-kit\nversion: 1.0.0\ndescription: Logbooks for sailors\nlicense: MIT\n\
+pub(super) const MANIFEST: &str = "name: sail-kit\nversion: 1.0.0\ndescription: Logbooks for sailors\nlicense: MIT\n\
                         permissions:\n  agents: [read_file]\n";
-const AGENT: &str = "---\nname: skipper\ndescription: Reads logbooks\ntools: [read_file]\n---\nYou read logbooks.\n";
+pub(super) const AGENT: &str =
+    "---\nname: skipper\ndescription: Reads logbooks\ntools: [read_file]\n---\nYou read logbooks.\n";
 const PROMPT: &str = "---\ntags: [prompt]\n---\nWhat is the weather in {{harbour}}?\n";
 const THEME: &str = "base: dark\ncolors:\n  paper: \"#101418\"\n  ink: \"#E8E8E8\"\n";
 
@@ -44,14 +45,14 @@ fn write_kit(house: &House, folder: &str) {
     }
 }
 
-fn kit_house() -> House {
+pub(super) fn kit_house() -> House {
     let house = House::with(&[("a.md", "one\n")]);
     write_kit(&house, "kit");
     house
 }
 
 /// Shows a package, approves it by the hash that was shown, and installs it.
-fn add(house: &House, source: &str) -> Value {
+pub(super) fn add(house: &House, source: &str) -> Value {
     let shown = house.run(&["packages", "add", source, "--json"]).code(1).json();
     assert_eq!(shown["installed"], false);
     let hash = shown["hash"].as_str().expect("a hash").to_owned();
@@ -65,7 +66,7 @@ fn installed(house: &House) -> Vec<Value> {
 }
 
 /// Everything that packages put anywhere, as paths.
-fn traces(house: &House) -> Vec<String> {
+pub(super) fn traces(house: &House) -> Vec<String> {
     let named = ["agents", "plugins", "snippets", "themes", "packages.lock", "packages.pending"];
     let mut found: Vec<String> =
         named.iter().filter(|name| house.path("W").join(name).exists()).map(|name| (*name).to_owned()).collect();
@@ -135,10 +136,14 @@ fn a_package_is_shown_approved_used_and_removed_without_a_trace() {
     house.run(&["packages", "remove", "sail-kit"]).refused(2, "no package sail-kit is installed");
 }
 
-/// Packs a folder with the system's own programs, as authors do.
-fn pack_with(house: &House, program: &str, words: &[&str]) {
-    let done = Command::new(program).args(words).current_dir(house.path("")).output().expect("runs");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+/// Packs the folder `kit` as `kit.tar.gz` and `kit.zip`, with the system's own programs, as authors do.
+pub(crate) fn pack_kit(folder: &Path) {
+    let script = "import zipfile, pathlib\nwith zipfile.ZipFile('kit.zip', 'w', zipfile.ZIP_DEFLATED) as file:\n    \
+                  for path in pathlib.Path('kit').rglob('*'):\n        file.write(path, path.relative_to('kit'))\n";
+    for (program, words) in [("tar", &["-czf", "kit.tar.gz", "kit"][..]), ("python3", &["-c", script][..])] {
+        let done = Command::new(program).args(words).current_dir(folder).output().expect("runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
 }
 
 /// Runs a command at a terminal, where `typed` is answered, and returns its exit code and what the terminal showed.
@@ -174,10 +179,7 @@ fn a_person_at_a_terminal_is_asked() {
 #[test]
 fn archives_repositories_and_folders_give_the_same_package() {
     let house = kit_house();
-    pack_with(&house, "tar", &["-czf", "kit.tar.gz", "kit"]);
-    let script = "import zipfile, pathlib\nwith zipfile.ZipFile('kit.zip', 'w', zipfile.ZIP_DEFLATED) as file:\n    \
-                  for path in pathlib.Path('kit').rglob('*'):\n        file.write(path, path.relative_to('kit'))\n";
-    pack_with(&house, "python3", &["-c", script]);
+    pack_kit(&house.path(""));
     git(&house.path("kit"), &["init", "-q", "-b", "main"]);
     know_user(&house.path("kit"));
     git(&house.path("kit"), &["add", "-A"]);
@@ -395,7 +397,7 @@ fn signatures_bind_content_and_signer() {
     house.run(&["packages", "publish"]).refused(2, "say which folder");
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(bytes).expect("packed");
     packed.finish().expect("packed")
@@ -424,6 +426,17 @@ fn tar_of(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
         archive.append(&header, body).expect("appended");
     }
     gzip(&archive.into_inner().expect("written"))
+}
+
+/// A zip archive of these files.
+pub(super) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    for (name, content) in entries {
+        archive.start_file(*name, options).expect("begun");
+        archive.write_all(content).expect("written");
+    }
+    archive.finish().expect("written").into_inner()
 }
 
 #[test]
@@ -508,15 +521,6 @@ fn hostile_packages_are_refused_and_write_nothing() {
     refuse("at most 300 files", &tar_of(&[&[manifest, agent], many.as_slice()].concat()));
     refuse("", &gzip(&vec![0; 50 << 20]));
     // The same for zip files.
-    let zip_of = |entries: &[(&str, &[u8])]| {
-        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        let options = zip::write::SimpleFileOptions::default();
-        for (name, content) in entries {
-            archive.start_file(*name, options).expect("begun");
-            archive.write_all(content).expect("written");
-        }
-        archive.finish().expect("written").into_inner()
-    };
     let base: [(&str, &[u8]); 2] = [("package.yaml", MANIFEST.as_bytes()), ("agents/skipper.md", AGENT.as_bytes())];
     refuse("leads elsewhere", &zip_of(&[base[0], base[1], ("../evil", b"x")]));
     refuse("at most 1 MB", &zip_of(&[base[0], base[1], ("templates/big.md", &vec![b' '; 16 << 20])]));

@@ -41,7 +41,7 @@ fn wrong_use_is_refused_in_a_sentence() {
         (&["import", "file", "--volume", "Other"], "", "there is no volume “Other”; there are: notes"),
         (&["new", "x", "--volume", "Other"], "", "there is no volume “Other”"),
         (&["new", "../x.md"], "", ""),
-        (&["new", "/x.md"], "", ""),
+        (&["new", "/etc/x.md"], "", ""),
         (&["new", ""], "", ""),
         (&["new", ".hidden/x.md"], "", ""),
         (&["ls", "--volume", "Other"], "", "there is no volume “Other”"),
@@ -68,6 +68,24 @@ fn wrong_use_is_refused_in_a_sentence() {
     house.fed(&["new", "b.md", "--text", "-"], b"\xff\xfe\n").refused(2, "not UTF-8");
     assert_eq!(crate::program::files(&house.path("notes")), notes, "a refusal wrote");
     house.run(&[]).refused(2, "there is no display");
+}
+
+#[test]
+fn the_systems_error_numbers_are_not_shown() {
+    let house = house();
+    house.write("file", b"not a folder\n");
+    let long = format!("{}.html", "x".repeat(300));
+    for (words, code, about) in [
+        (&["export", "a.md", "file/sub/a.html"][..], 2, "the folder cannot be made (Not a directory)"),
+        (&["export", "notes", "file/sub/out"], 3, "the folder cannot be made (Not a directory)"),
+        (&["export", "a.md", &long], 2, "File name too long"),
+        (&["backup", "file/sub/B"], 3, "writing failed (Not a directory)"),
+        (&["init", "--workspace", "file/W2"], 3, "file/W2"),
+        (&["doctor", "--report", "file/sub/report.tar.gz"], 3, "can't write the report"),
+    ] {
+        let done = house.run(words).refused(code, about);
+        assert!(!done.err.contains("os error"), "{words:?}: {}", done.err);
+    }
 }
 
 #[test]

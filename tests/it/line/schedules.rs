@@ -1,7 +1,7 @@
 //! `schedule` through the program: created, listed, run by hand, run when due, watched by a process that stays.
 
 use super::agents::{Said, house, model, owns};
-use crate::program::House;
+use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 
@@ -78,4 +78,93 @@ fn a_process_that_stays_tells_what_happens() {
     }
     let listed = house.run(&["schedule", "--json"]).good().lines();
     assert_eq!(listed[0]["last"]["came"]["came"], json!("ended"), "{}", listed[0]);
+}
+
+/// A process that keeps schedules going. Killed on drop.
+struct Watch {
+    child: std::process::Child,
+}
+
+impl Watch {
+    fn new(house: &House) -> Watch {
+        let mut child = house.command(&["schedule", "watch", "--json"]).spawn().expect("started");
+        owns(house, &child);
+        // Nobody reads what it tells; a full pipe would stop it.
+        let mut out = child.stdout.take().expect("piped");
+        std::thread::spawn(move || _ = std::io::copy(&mut out, &mut std::io::sink()));
+        Watch { child }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The start times of runs with this prompt in milliseconds, oldest first.
+fn starts(house: &House, prompt: &str) -> Vec<i64> {
+    let runs = house.run(&["runs", "--json"]).good().lines();
+    let mine = runs.iter().filter(|run| run["prompt"] == prompt);
+    let mut starts: Vec<i64> = mine.filter_map(|run| run["start_time"].as_i64()).collect();
+    starts.sort_unstable();
+    starts
+}
+
+#[test]
+fn a_burst_of_changes_starts_a_schedule_once_and_the_next_one_later() {
+    let house = house(&writer(), &[("a.md", "# A\n"), ("Inbox/first.md", "1\n")]);
+    let schedule = ["schedule", "add", "on change Inbox/*", "File it", "--name", "inbox", "--approve", "write_file"];
+    house.run(&schedule).good();
+    let _watch = Watch::new(&house);
+    // It knows the files before they change.
+    house.run(&["tasks", "agents"]).good();
+    std::thread::park_timeout(std::time::Duration::from_secs(2));
+    let change = |text: &str| {
+        for name in ["one", "two", "three"] {
+            house.write(&format!("notes/Inbox/{name}.md"), text.as_bytes());
+        }
+    };
+    // The files that were there before start nothing.
+    assert!(starts(&house, "File it").is_empty());
+    change("first\n");
+    until("it starts", || !starts(&house, "File it").is_empty());
+    change("second\n");
+    until("it starts again", || starts(&house, "File it").len() > 1);
+    let both = starts(&house, "File it");
+    assert_eq!(both.len(), 2, "one start for each burst: {both:?}");
+    // Ten seconds, and what the clock of a busy machine may differ.
+    assert!(both[1] - both[0] >= 9_000, "it waits between two starts: {both:?}");
+    // What the agent wrote, and files elsewhere, start nothing.
+    house.write("notes/elsewhere.md", b"no\n");
+    std::thread::park_timeout(std::time::Duration::from_secs(13));
+    assert_eq!(starts(&house, "File it").len(), 2);
+}
+
+#[test]
+fn a_failed_run_starts_a_schedule_but_a_schedule_that_fails_starts_none() {
+    let house = house(&writer(), &[("a.md", "# A\n")]);
+    let looks = ["schedule", "add", "on failed run", "Say what went wrong", "--name", "looks"];
+    let looks: Vec<&str> = looks.into_iter().chain(["--approve", "write_file"]).collect();
+    house.run(&looks).good();
+    // No trace fits, so this one fails each time.
+    let fails = ["schedule", "add", "on failed run", "Compute the zebra quotient", "--name", "fails"];
+    let fails: Vec<&str> = fails.into_iter().chain(["--mode", "follower"]).collect();
+    house.run(&fails).good();
+    let _watch = Watch::new(&house);
+    house.run(&["ask", "Write the note", "--approve", "write_file"]).good();
+    assert!(starts(&house, "Say what went wrong").is_empty(), "what is done starts nothing");
+    house.run(&["ask", "Compute the yak quotient", "--mode", "follower"]).code(1);
+    until("both start", || {
+        ["Say what went wrong", "Compute the zebra quotient"].iter().all(|prompt| !starts(&house, prompt).is_empty())
+    });
+    // Longer than the delay after an event, and the time between two starts.
+    std::thread::park_timeout(std::time::Duration::from_secs(15));
+    for prompt in ["Say what went wrong", "Compute the zebra quotient"] {
+        assert_eq!(starts(&house, prompt).len(), 1, "{prompt}");
+    }
+    let runs = house.run(&["runs", "--json"]).good().lines();
+    let failed = runs.iter().filter(|run| run["standing"] == "failed").count();
+    assert_eq!(failed, 2, "{runs:#?}");
 }

@@ -115,6 +115,34 @@ fn what_is_starred_or_linked_is_put_up_a_little_and_says_so() {
 }
 
 #[test]
+fn an_alias_or_a_heading_that_was_typed_comes_first() {
+    let often = "Big apple, the big apple, a big apple, cold storage, the cold storage.\n";
+    let house = House::with(&[
+        ("Fruit.md", often),
+        ("More fruit.md", often),
+        ("York.md", "---\naliases: [Big Apple]\n---\n# New York\n\nA city on the water, with many bridges.\n"),
+        (
+            "Cellar.md",
+            "# Cellar\n\nWalls and stairs.\n\n## Cold storage\n\nPotatoes keep there for months in sand.\n\n\
+             ## Shelves\n\nWood.\n",
+        ),
+    ]);
+    let first = |query: &str| house.json(&["search", query, "--explain"])[0].clone();
+    for (query, path, part) in [("Big Apple", "York.md", "its alias"), ("cold storage", "Cellar.md", "its heading")] {
+        let hit = first(query);
+        assert!(hit["address"].as_str().is_some_and(|address| address.starts_with(path)), "{query}: {hit}");
+        assert!(hit["parts"][part].as_f64().is_some_and(|value| value >= 0.5), "{query}: {hit}");
+    }
+    for query in ["the big apple", "big", "the cold storage", "storage"] {
+        let hits = house.json(&["search", query, "--explain"]);
+        for hit in hits.as_array().expect("a list") {
+            let parts = &hit["parts"];
+            assert!(parts.get("its alias").is_none() && parts.get("its heading").is_none(), "{query}: {hit}");
+        }
+    }
+}
+
+#[test]
 fn of_a_long_passage_the_part_that_is_near_in_meaning_is_shown() {
     let about =
         |what: &str| format!("{what} is what this sentence is about, at some length and in plain words. ").repeat(16);

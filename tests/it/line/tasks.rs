@@ -63,6 +63,23 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
     assert!(text.contains("risk: high\n") && text.contains("risk: low\n  checkpoint: true\n"), "{text}");
     let listed = house.run(&["tasks"]).good().text();
     assert_eq!(listed.matches("(you decide before it begins)").count(), 2, "{listed}");
+    // A plan may be called without `.md`, and may be any note.
+    assert_eq!(house.run(&["tasks", "add", "Buy milk", "--plan", "my_shopping"]).good().text(), "my_shopping.md#t1\n");
+    assert_eq!(house.run(&["tasks", "add", "Buy tea", "--plan", "my_shopping"]).good().text(), "my_shopping.md#t2\n");
+    house.run(&["tasks", "add", "Water it", "--plan", "a"]).good();
+    let text = String::from_utf8_lossy(&house.read("notes/my_shopping.md")).into_owned();
+    assert_eq!(text, "# Plan: My shopping\n\n- [ ] Buy milk ^t1\n- [ ] Buy tea ^t2\n");
+    assert_eq!(house.read("notes/a.md"), b"# A\n- [ ] Water it ^t1\n");
+    house.run(&["tasks", "plan", "Eat, then sleep", "--plan", "my_shopping"]).refused(2, "already exists");
+    let plans = |name: &str| {
+        let listed = house.run(&["tasks", "--json"]).good().lines();
+        listed.iter().filter(|task| task["plan"] == name).count()
+    };
+    assert_eq!((plans("my_shopping.md"), plans("a.md")), (2, 1), "notes outside of tasks/ are listed, too");
+    assert!(house.run(&["tasks"]).good().text().contains("my_shopping.md\n  [ ] t1  Buy milk\n"));
+    house.write("notes/todo.md", b"- [ ] pay ^bill\n");
+    assert_eq!(plans("todo.md"), 0, "a todo isn't a task for an agent");
+
     house.run(&["tasks", "add", "Jump", "--risk", "extreme"]).refused(2, "low, medium or high, not “extreme”");
     house.run(&["tasks", "add", "Fly", "--tool", "wings"]).refused(2, "the tool wings");
     house.run(&["tasks", "add", "Walk", "--needs", "nothing"]).refused(2, "needs nothing");

@@ -1,6 +1,7 @@
 //! Paths as models and people write them, the read-only volume System, and volumes that the configuration locks.
 
 use super::agents::{Said, house, model};
+use super::git::{git, know_user};
 use crate::program::House;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -183,4 +184,209 @@ fn a_read_only_volume_refuses_everyone() {
     assert_eq!(house.cat("Note.md"), b"# From outside\n");
     house.write("W/config.yaml", config.as_bytes());
     house.run(&["new", "new.md"]).good();
+}
+
+#[test]
+fn the_path_of_a_new_file_is_understood_as_tools_understand_it() {
+    let house = House::with(&[("Note.md", "# Note\n"), ("Log/a.md", "a\n")]);
+    house.write("other/y.md", b"y\n");
+    house.run(&["open", "other"]).good();
+    let absolute = house.path("notes/absolute.md").display().to_string();
+    let elsewhere = house.path("other/elsewhere.md").display().to_string();
+    for (words, made) in [
+        (&["new", "notes/a.md"][..], "notes/a.md"),
+        (&["new", "/b.md"], "notes/b.md"),
+        (&["new", "/notes/sub/c"], "notes/sub/c.md"),
+        (&["new", "Notes/d"], "notes/d.md"),
+        (&["new", "notes/e.md", "--volume", "notes"], "notes/e.md"),
+        (&["new", &absolute], "notes/absolute.md"),
+        (&["new", &elsewhere], "other/elsewhere.md"),
+        (&["new", "other:f"], "other/f.md"),
+        (&["new", "other:other/g"], "other/g.md"),
+        // As for tools, a new file stays in the first volume unless the volume is named.
+        (&["new", "other/h"], "notes/other/h.md"),
+        (&["cp", "Note", "notes/i"], "notes/i.md"),
+        (&["cp", "system/agents/qa.md", "notes/sub/"], "notes/sub/qa.md"),
+        (&["mv", "Note", "/notes/sub/Note.md"], "notes/sub/Note.md"),
+        (&["mv", "sub/Note", "notes/"], "notes/Note.md"),
+        (&["mv", "/notes/Log", "notes/Logs"], "notes/Logs/a.md"),
+        // A note may be called as its volume, and a folder of that name wins once it's there.
+        (&["new", "notes"], "notes/notes.md"),
+        (&["new", "./notes/j"], "notes/notes/j.md"),
+        (&["new", "notes/k"], "notes/notes/k.md"),
+    ] {
+        assert!(!house.path(made).exists(), "{words:?}");
+        house.run(words).good();
+        assert!(house.path(made).exists(), "{words:?} didn't make {made}");
+    }
+    house.run(&["new", "--volume", "notes", &elsewhere]).refused(2, "in another volume than notes");
+    house.run(&["new", "other:"]).refused(2, "name the new note, too");
+    house.run(&["new", "/etc/x.md"]).refused(2, "leave out .. and the leading /");
+    house.run(&["mv", "Note", "/other/y.md"]).refused(2, "inside of its volume, which is notes");
+}
+
+#[test]
+fn an_ambiguous_path_names_what_it_could_be() {
+    let (address, results) = caller(vec![
+        ("read_file", json!({"path": "plans/Week One.md"})),
+        ("read_file", json!({"path": "Week.md"})),
+        ("read_file", json!({"path": "plans/week-one.md"})),
+    ]);
+    let files = [("plans/week-one.md", "first\n"), ("plans/week_one.md", "second\n"), ("old/Week.md", "old\n")];
+    let house = house(&address, &files);
+    house.write("notes/new/week.md", b"new\n");
+    let results = results_of(&house, &["ask", "go", "--json"], &results);
+    for (result, names) in
+        results.iter().zip([["plans/week-one.md", "plans/week_one.md"], ["new/week.md", "old/Week.md"]])
+    {
+        assert!(result.contains("The closest are: ") && names.iter().all(|name| result.contains(name)), "{result}");
+        assert!(!result.contains("first") && !result.contains("second"), "nothing is guessed: {result}");
+    }
+    assert!(results[2].contains("first"), "{results:?}");
+    let done = house.run(&["cat", "week"]).refused(2, "fits several notes, name one: ");
+    assert!(done.err.contains("notes:new/week.md, notes:old/Week.md"), "{}", done.err);
+    house.run(&["rm", "week"]).refused(2, "fits several notes");
+    let done =
+        house.run(&["cat", "plans/weak-one"]).refused(2, "The closest are: plans/week-one.md, plans/week_one.md");
+    assert!(done.out.is_empty());
+}
+
+#[test]
+fn a_read_only_volume_is_listed_as_one() {
+    let house = House::with(&[("Note.md", "# Note\n")]);
+    house.write("other/y.md", b"y\n");
+    house.run(&["open", "other"]).good();
+    house.write("W/config.yaml", b"volumes:\n  notes: {readonly: true}\n");
+    let volumes = house.json(&["volumes"]);
+    let listed = volumes.as_array().into_iter().flatten().map(|row| (row["name"].as_str(), row["readonly"].as_bool()));
+    let listed: Vec<_> = listed.collect();
+    assert_eq!(listed, [(Some("notes"), Some(true)), (Some("other"), Some(false))]);
+    let lines = house.run(&["volumes"]).good().text();
+    let read_only: Vec<bool> = lines.lines().map(|line| line.ends_with("  read-only")).collect();
+    assert_eq!(read_only, [true, false], "{lines}");
+    let rows = house.json(&["ls"]);
+    assert_eq!((&rows[0]["path"], &rows[0]["readonly"]), (&json!("Note.md"), &json!(true)));
+    assert_eq!((&rows[1]["path"], &rows[1]["readonly"]), (&json!("y.md"), &Value::Null));
+    let text = house.run(&["ls"]).good().text();
+    assert!(text.starts_with("notes (read-only)\n  Note.md\nother\n"), "{text}");
+}
+
+#[test]
+fn volumes_of_a_team_are_cloned_set_up_and_named_by_their_kind() {
+    let (address, results) = caller(vec![
+        ("read_file", json!({"volume": "team", "path": "Plan.md"})),
+        ("read-file", json!({"path": "/team/Plan.md"})),
+        ("read_file", json!({"volume": "user", "path": "Note.md"})),
+    ]);
+    let house = house(&address, &[("Note.md", "# Mine\n")]);
+    git(&house.path(""), &["init", "-q", "-b", "main", "source"]);
+    know_user(&house.path("source"));
+    house.write("source/Plan.md", b"# Ours\n");
+    git(&house.path("source"), &["add", "-A"]);
+    git(&house.path("source"), &["commit", "-qm", "First"]);
+    git(&house.path("source"), &["switch", "-qc", "next"]);
+    house.write("source/Plan.md", b"# Ours, next\n");
+    git(&house.path("source"), &["commit", "-qam", "Second"]);
+    git(&house.path("source"), &["switch", "-q", "main"]);
+
+    // What the configuration names and isn't here is listed with the command that gets it.
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    let source = house.path("source").canonicalize().expect("there").display().to_string();
+    let named = format!(
+        "{config}# whose they are\nvolumes:\n  Harbor: # of us all\n    kind: team\n    remote: {source}\n    \
+         branch: next\n"
+    );
+    house.write("W/config.yaml", named.as_bytes());
+    let lines = house.run(&["volumes"]).good().text();
+    assert!(lines.contains("Harbor") && lines.contains("`tracebook volumes add Harbor`"), "{lines}");
+    house.run(&["volumes", "add", "Harbor", "--remote", "https://a:b@example.org/x"]).refused(2, "holds no password");
+    let done = house.run(&["volumes", "add", "Harbor"]).good().text();
+    assert!(done.contains("Harbor  team") && done.contains("branch next"), "{done}");
+    assert_eq!(house.read("W/Harbor/Plan.md"), b"# Ours, next\n");
+    house.run(&["volumes", "add", "harbor", "--remote", "source"]).refused(2, "a volume harbor already");
+
+    // Settings are written between the user's own lines.
+    house.run(&["volumes", "set", "notes", "--kind", "user", "--remote", "https://example.org/mine.git"]).good();
+    let written = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    assert!(written.contains("# whose they are\nvolumes:\n  Harbor: # of us all\n"), "{written}");
+    let rows = house.json(&["volumes"]);
+    let row = |name: &str| rows.as_array().into_iter().flatten().find(|row| row["name"] == name).expect("listed");
+    assert_eq!((&row("Harbor")["kind"], &row("Harbor")["branch"]), (&json!("team"), &json!("next")));
+    assert_eq!(row("Harbor")["hint"], Value::Null, "it has its repository");
+    assert_eq!((&row("notes")["kind"], row("notes")["readonly"].as_bool()), (&json!("user"), Some(false)));
+    let hint = row("notes")["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("`tracebook git clone https://example.org/mine.git"), "{rows}");
+
+    let results = results_of(&house, &["ask", "go", "--project", "notes", "--json"], &results);
+    assert!(results[0].contains("# Ours, next") && results[1].contains("# Ours, next"), "{results:?}");
+    assert!(results[2].contains("# Mine"), "{results:?}");
+    assert_eq!(house.cat("team/Plan.md"), b"# Ours, next\n");
+    house.run(&["new", "Made", "--volume", "team"]).good();
+    assert!(house.path("W/Harbor/Made.md").exists());
+    // Of two volumes, neither is meant.
+    house.run(&["volumes", "set", "notes", "--kind", "team"]).good();
+    house.run(&["cat", "team/Plan.md"]).refused(2, "no note “team/Plan.md”");
+    house.run(&["volumes", "set", "notes", "--kind", "none", "--remote", "none"]).good();
+    let rows = house.json(&["volumes"]);
+    let row = rows.as_array().into_iter().flatten().find(|row| row["name"] == "notes").expect("listed");
+    assert_eq!((&row["kind"], &row["remote"]), (&Value::Null, &Value::Null));
+
+    house.run(&["volumes", "set", "notes", "--readonly", "yes"]).good();
+    house.run(&["new", "x.md", "--volume", "notes"]).refused(2, "notes is read-only.");
+    house.run(&["volumes", "set", "notes", "--readonly", "no"]).good();
+    house.run(&["new", "x.md", "--volume", "notes"]).good();
+    for (wrong, why) in [
+        (&["volumes", "set", "notes"][..], "say what to set"),
+        (&["volumes", "set", "notes", "--kind", "system"], "team, user or none"),
+        (&["volumes", "set", "nowhere", "--kind", "team"], "no volume “nowhere”"),
+        (&["volumes", "list", "--kind", "team"], "go with volumes add or set"),
+        (&["volumes", "add", "Other"], "the address of the repository"),
+        (&["volumes", "add", "Other", "--remote", "source", "--branch", "nowhere"], "nowhere"),
+    ] {
+        house.run(wrong).refused(2, why);
+    }
+    assert!(!house.path("W/Other").exists(), "nothing half made");
+}
+
+#[test]
+fn the_memory_log_of_system_lists_what_is_remembered() {
+    let (address, results) = caller(vec![
+        ("read-file", json!({"path": "/system/memory_log.md"})),
+        ("read_file", json!({"volume": "system", "path": "memory_log.md", "from_line": 1, "lines": 1})),
+        ("list_files", json!({"volume": "system", "directory": "/"})),
+        ("write_file", json!({"volume": "system", "path": "memory_log.md", "content": "forged"})),
+        ("delete_file", json!({"path": "/system/memory_log.md"})),
+    ]);
+    let house = house(&address, &[("Note.md", "# Note\n")]);
+    let empty = house.run(&["cat", "system/memory_log.md"]).good().text();
+    assert!(empty.starts_with("# Memory log\n") && empty.contains("Nothing is remembered yet."), "{empty}");
+    let words = ["memory", "add", "scipy.fft works reliably here", "--goal", "Create a sine wave and apply FFT"];
+    house.run(&words).good();
+    house.run(&["memory", "add", "Ask the harbor for tides first", "--goal", "Plan the crossing to Rhum"]).good();
+
+    let log = house.run(&["cat", "--volume", "system", "memory_log.md"]).good().text();
+    for part in [
+        "experience_id: exp_",
+        "project_name: notes",
+        "primary_goal: Create a sine wave and apply FFT",
+        "final_outcome: success",
+        "scipy.fft works reliably here",
+        "Ask the harbor for tides first",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    let rows = house.run(&["ls", "--volume", "system", "--json"]).good().json();
+    let row = rows.as_array().into_iter().flatten().find(|row| row["path"] == "memory_log.md").expect("listed");
+    assert_eq!(row["readonly"], true);
+    let results = results_of(&house, &["ask", "go", "--json"], &results);
+    assert!(results[0].contains("primary_goal: Plan the crossing to Rhum"), "{results:?}");
+    assert!(results[0].contains("scipy.fft works reliably here"), "{results:?}");
+    assert_eq!(results[1].trim_end(), "# Memory log", "{results:?}");
+    assert!(results[2].contains("memory_log.md (results of earlier work, read-only)"), "{results:?}");
+    for refused in &results[3..5] {
+        assert!(refused.contains("System is read-only."), "{results:?}");
+    }
+    house.run(&["rm", "system/memory_log.md"]).refused(2, "System is read-only.");
+    assert_eq!(house.run(&["cp", "system/memory_log.md", "Kept.md"]).good().text(), "Kept.md\n");
+    assert_eq!(house.read("notes/Kept.md"), log.as_bytes());
 }

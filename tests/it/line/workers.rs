@@ -14,12 +14,12 @@ const LEASE: &str = "12";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A machine with a home and a workspace of its own.
-struct Device {
-    house: House,
+pub(crate) struct Device {
+    pub(crate) house: House,
 }
 
 impl Device {
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.house.command(words);
         command.env("TRACEBOOK_KEYRING", "off").env_remove("TRACEBOOK_DEVICE_KEY");
         command.env_remove("TRACEBOOK_HUB_KEY").env_remove("TRACEBOOK_PASSPHRASE");
@@ -45,12 +45,12 @@ impl Device {
     }
 
     /// The key by which a worker is told to trust this device.
-    fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         self.json(&["devices"])["this"].as_str().expect("a key").to_owned()
     }
 
     /// Starts a worker for the runs of these keys, which is ready when this returns.
-    fn worker(&self, keys: &[&str]) -> Lines {
+    pub(crate) fn worker(&self, keys: &[&str]) -> Lines {
         let words: Vec<&str> = ["worker"].into_iter().chain(keys.iter().flat_map(|key| ["--for", key])).collect();
         let mut worker = self.start(&words);
         worker.until("ready");
@@ -59,7 +59,7 @@ impl Device {
 }
 
 /// A process with the JSON lines that it prints. Killed on drop.
-struct Lines {
+pub(crate) struct Lines {
     child: Child,
     told: Receiver<String>,
     seen: Vec<Value>,
@@ -75,7 +75,7 @@ impl Lines {
 
     /// Reads until a line has this type.
     #[track_caller]
-    fn until(&mut self, kind: &str) -> Value {
+    pub(crate) fn until(&mut self, kind: &str) -> Value {
         loop {
             match self.next() {
                 Some(value) if value["type"] == kind => return value,
@@ -106,16 +106,16 @@ impl Drop for Lines {
 }
 
 /// A hub, the device that owns the volume, and the address of the shared volume.
-struct Scene {
+pub(crate) struct Scene {
     at: String,
     hub: Option<Lines>,
     server: Device,
-    desk: Device,
+    pub(crate) desk: Device,
     address: String,
 }
 
 impl Scene {
-    fn new(files: &[(&str, &str)]) -> Scene {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Scene {
         let server = Device { house: House::new() };
         let mut hub =
             server.start(&["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--lease", LEASE]);
@@ -142,7 +142,7 @@ impl Scene {
     }
 
     /// A paired device that has joined the volume, and whose agents use this model.
-    fn device(&self, name: &str, model: &str) -> Device {
+    pub(crate) fn device(&self, name: &str, model: &str) -> Device {
         let device = Device { house: House::new() };
         let code = self.server.json(&["hub", "invite", "--folder", "H"])["code"].as_str().expect("a code").to_owned();
         device.json(&["pair", &self.at, "--code", &code, "--name", name]);
@@ -329,4 +329,39 @@ fn a_document_that_another_device_wrote_is_not_carried_out_for_an_order() {
     let last = lines.last().expect("a line");
     assert_eq!(last["what"], "failed: there is a run with this id that nobody has carried out", "{lines:#?}");
     assert!(!shed.house.path("notes/pwned.txt").exists());
+}
+
+#[test]
+fn names_are_checked_before_a_run_is_sent() {
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let desk = &scene.desk;
+    let words = ["ask", "--on", "any", "--no-wait", "--agent", "backand", "Go"];
+    desk.run(&words).refused(2, "There is no agent called").refused(2, "Did you mean backend?");
+    let words = ["ask", "--on", "any", "--no-wait", "--approve", "shel: *", "Go"];
+    desk.run(&words).refused(2, "There is no tool called").refused(2, "Did you mean shell");
+    let words = ["ask", "--on", "any", "--no-wait", "--approve", "zzzzzzzzzzzz", "Go"];
+    desk.run(&words).refused(2, "There are ").refused(2, "write_file");
+    // Its rules go with the run, so a run isn't sent without them.
+    desk.house.write("W/config.yaml", b"approval: 7\n");
+    desk.run(&["ask", "--on", "any", "--no-wait", "Go"]).refused(2, "its rules go with the run");
+    desk.house.write("W/config.yaml", b"");
+    assert!(desk.run(&["worker", "list", "--json"]).good().lines().is_empty(), "nothing was sent");
+}
+
+#[test]
+fn a_worker_notices_volumes_that_come_and_go_while_it_runs() {
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let shed = scene.device("shed", &one_command("true"));
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    scene.desk.house.write("more/other.md", b"# Other\n");
+    scene.desk.run(&["open", "more"]).good();
+    let more = scene.desk.json(&["sync", "share", "more", &scene.at])["address"].as_str().expect("one").to_owned();
+    scene.desk.run(&["sync", "now", "--for", "30"]).good();
+    shed.run(&["sync", "join", &more, "more", "--for", "30"]).good();
+    assert_eq!(worker.until("volumes")["volumes"].as_array().expect("names").len(), 2);
+    let words = ["ask", "--on", "shed", "--project", "more", "--approve", "shell: *", "Go"];
+    let (code, lines) = scene.desk.start(&words).end();
+    assert_eq!((code, answers(&lines)), (0, vec!["Told: false."]), "{lines:#?}");
+    shed.run(&["sync", "leave", "more"]).good();
+    assert_eq!(worker.until("volumes")["volumes"].as_array().expect("names").len(), 1);
 }

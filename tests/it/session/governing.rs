@@ -1,11 +1,12 @@
 //! What governs runs besides the first policy decision: revoked rules, titles, space in the context, model response
 //! times, cycles.
 
-use super::agents::{RUN, SESSION, agent, answer, ask, ask_in, config, decide, run, said, setup};
+use super::agents::{RUN, SESSION, agent, answer, ask, ask_in, config, decide, kinds, run, said, setup};
+use crate::twin::Twin;
 use agent::router::ProviderStatus;
 use engine::{Command, Event};
 use serde_json::json;
-use store::{DecisionScope, DocId, MessageRole, RunEnding};
+use store::{DecisionScope, DocId, MessageRole, RunEnding, StepKind};
 
 #[test]
 fn a_rule_that_was_taken_back_asks_again() {
@@ -98,5 +99,42 @@ fn a_model_that_goes_in_circles_is_made_to_answer() {
     assert!(request.tools.is_empty(), "it is not asked to call anything");
     let [told] = &request.messages[..] else { panic!("one message: {:?}", request.messages) };
     assert!(told.role == MessageRole::User && told.content.contains("Quoted from user:\n```\nwork\n"), "{told:?}");
+    assert!(told.content.contains("failed or repeated") && !told.content.contains("All steps are done"), "{told:?}");
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
+}
+
+#[test]
+fn a_model_that_calls_tools_that_were_not_offered_is_stopped() {
+    // The same with native calls and with calls that stand in the text.
+    let fenced = "```tool\n{\"tool\": \"list_files\", \"inputs\": {}}\n```\n";
+    let stubborn = [said("", &[("list_files", json!({}))]), said(fenced, &[])];
+    for (last, first_answer) in stubborn.into_iter().enumerate() {
+        let mut twin = agent(&[("a.md", "x\n")], "");
+        ask(&mut twin, "work");
+        for _ in 0..4 {
+            answer(&mut twin, said("", &[("nothing", json!({"path": "a.md"}))]));
+        }
+        let calls = |twin: &Twin| kinds(run(twin)).iter().filter(|kind| **kind == "tool_call").count();
+        assert_eq!(calls(&twin), 4);
+        for _ in 0..2 {
+            let (_, request) = answer(&mut twin, first_answer.clone());
+            assert!(request.tools.is_empty(), "case {last}");
+            assert!(twin.tools.is_empty() && calls(&twin) == 4, "a call that was not offered does not run");
+        }
+        assert!(twin.models.is_empty(), "it isn't asked up to its limit");
+        let ended = run(&twin);
+        assert_eq!((ended.about.ending, ended.about.iteration), (Some(RunEnding::Failed), 6), "case {last}");
+        assert!(ended.steps.last().is_some_and(|step| step.spent.is_some()), "its answers are paid for");
+    }
+    // Text beside such calls is the answer.
+    let mut twin = agent(&[("a.md", "x\n")], "");
+    ask(&mut twin, "work");
+    for _ in 0..4 {
+        answer(&mut twin, said("", &[("nothing", json!({"path": "a.md"}))]));
+    }
+    answer(&mut twin, said("It can't be done.", &[("list_files", json!({}))]));
+    assert!(twin.tools.is_empty() && twin.models.is_empty());
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
+    assert!(matches!(&run(&twin).steps.last().expect("a step").kind, StepKind::FinalAnswer { content }
+            if content == "It can't be done."));
 }

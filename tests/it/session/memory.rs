@@ -21,7 +21,7 @@ fn shop() -> Twin {
 pub(super) fn ask(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
-    let recall = RecallOptions { mode, without: Vec::new() };
+    let recall = RecallOptions { mode, ..RecallOptions::default() };
     let text = text.to_owned();
     let command = Command::Ask {
         run,
@@ -375,7 +375,7 @@ fn what_runs_did_is_remembered_and_told_to_the_next() {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session) = (DocId([11; 16]), DocId([111; 16]));
     let text = "Write a report about October 2026 for the shop".to_owned();
-    let recall = RecallOptions { mode: ReplayMode::Learner, without: vec![name] };
+    let recall = RecallOptions { mode: ReplayMode::Learner, without: vec![name], deadline: None };
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
     let command =
         Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };

@@ -146,7 +146,7 @@ fn ask_mode(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId 
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
-    let (recall, text) = (RecallOptions { mode, without: Vec::new() }, text.to_owned());
+    let (recall, text) = (RecallOptions { mode, ..RecallOptions::default() }, text.to_owned());
     let command =
         Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");

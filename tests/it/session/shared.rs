@@ -134,6 +134,52 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
 }
 
 #[test]
+fn two_decisions_at_once_leave_the_one_that_was_carried_out() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    ask(&mut pair.one, "build it");
+    answer(&mut pair.one, said("", &[("shell", json!({"command": "make"}))]));
+    pair.sync();
+    pair.open_there();
+    // Allowed on the device that carries the run out, and denied on the other one before it hears of that. The other
+    // one has changed more of the run's document, so that its decision would be the later one.
+    let todo = TodoItem {
+        id: "1".to_owned(),
+        content: "watch it".to_owned(),
+        status: TodoStatus::Pending,
+        priority: 2,
+        due: None,
+        repeat: None,
+    };
+    pair.two.command(Command::SetTodos { run: RUN, todos: vec![todo] }).expect("added");
+    pair.two.rest();
+    decide(&mut pair.two, "c0", false, DecisionScope::Once);
+    decide(&mut pair.one, "c0", true, DecisionScope::Once);
+    assert_eq!(pair.one.tools.len(), 1, "it runs");
+    let is_allowed = |twin: &Twin| {
+        let approvals = &run(twin).approvals;
+        assert_eq!(approvals.len(), 1);
+        approvals[0].decision.as_ref().map(|decision| decision.allowed)
+    };
+    assert_eq!((is_allowed(&pair.one), is_allowed(&pair.two)), (Some(true), Some(false)));
+    pair.sync();
+    assert_eq!(pair.one.tools.len(), 1, "it goes on, once");
+    done(&mut pair.one, fine("built"));
+    let (_, request) = answer(&mut pair.one, said("It is built.", &[]));
+    assert!(request.messages.last().is_some_and(|message| message.content == "built"), "{:?}", request.messages);
+    pair.sync();
+    assert_eq!((is_allowed(&pair.one), is_allowed(&pair.two)), (Some(true), Some(true)), "what happened is recorded");
+    // On disk, too, on both devices.
+    for mut again in [Twin::start(pair.one.crash(), 5), Twin::start(pair.two.crash(), 6)] {
+        again.setup = setup("");
+        again.rest();
+        again.command(Command::OpenRun { run: RUN }).expect("known");
+        again.rest();
+        assert_eq!(is_allowed(&again), Some(true));
+        assert!(again.tools.is_empty(), "nothing runs again");
+    }
+}
+
+#[test]
 fn a_run_is_stopped_from_elsewhere_and_taken_over() {
     let mut pair = Pair::new(&[("a.md", "# A\n")]);
     ask(&mut pair.one, "search the web");

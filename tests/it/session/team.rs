@@ -306,7 +306,12 @@ fn costs(cost: f64, answer: ModelResponse) -> ModelResponse {
 
 #[test]
 fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
-    let mut twin = agent(&[("tasks/shop.md", PLAN), ("data.csv", "1\n")], "");
+    // What the tasks may cost together must fit into the budget.
+    let mut refused = agent(&[("tasks/shop.md", PLAN), ("data.csv", "1\n")], "");
+    let why = carry_out(&mut refused, "tasks/shop.md", None, Some(0.05)).expect_err("it may cost $0.50").0;
+    assert!(why.contains("may cost $0.50 together") && why.contains("the budget is $0.05"), "{why}");
+    let plan = PLAN.replace("$0.50", "$0.05");
+    let mut twin = agent(&[("tasks/shop.md", &plan), ("data.csv", "1\n")], "");
     let llm = &mut twin.setup.config.llm;
     (llm.default_provider, llm.prefer_local, llm.cost_limit) = ("far".to_owned(), false, Some(1.0));
     carry_out(&mut twin, "tasks/shop.md", None, Some(0.05)).expect("begun");
@@ -439,6 +444,21 @@ fn a_project_brings_agents_that_are_none_of_the_others() {
     let (_, request) = &twin.models[0];
     assert!(request.system.contains("\nYou rhyme.\n"), "{}", request.system);
     assert_eq!(request.tools.len(), 1);
+}
+
+#[test]
+fn a_plan_of_a_model_that_costs_more_than_the_budget_is_asked_for_again() {
+    let mut twin = agent(&[("a.md", "# A\n")], "");
+    ask(&mut twin, "@planner Report on the rain of October", Some(0.5));
+    let task = |id: &str, cost: &str| json!({"id": id, "goal": format!("Do {id}"), "constraints": [cost]});
+    let plan = |first: &str| json!({"tasks": [task("a", first), task("b", "max cost: $0.20")]});
+    answer(&mut twin, said("", &[("plan", plan("Max cost $0.40"))]));
+    let refused = results(run(&twin));
+    assert!(!refused[0].0 && refused[0].1.contains("may cost $0.60 together"), "{refused:?}");
+    assert_eq!(twin.models.len(), 1, "it is asked again");
+    answer(&mut twin, said("", &[("plan", plan("Max cost $0.30"))]));
+    assert!(results(run(&twin))[1].0, "exactly the budget is enough: {:?}", results(run(&twin)));
+    assert_eq!(run(&twin).tasks().len(), 2);
 }
 
 fn ask_second(twin: &mut Twin, text: &str) {
@@ -689,6 +709,17 @@ fn a_checkpoint_waits_for_the_user() {
     decide(&mut twin, &asked, true, DecisionScope::Once);
     answer_for(&mut twin, "Celebrate", said("Hurray.", &[]));
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "xxx");
+    let log = twin.file("memory/decisions.md").expect("decisions are logged");
+    for line in [
+        ": Carry out the plan in tasks/shop.md.\n",
+        "\n- Plan: from its note, 3 tasks\n",
+        "\n- Assigned: plot to data, done: Plot the rows of data.csv\n",
+        "\n- Assigned: publish to data, done: Publish the plot\n",
+        ": Let data begin: Publish the plot\n",
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    assert_eq!(log.matches("\n- Checkpoint: allowed by the user at ").count(), 2, "{log}");
     // A no ends the task and what needs it; what was done stays.
     let mut twin = carried();
     let asked = run(&twin).pending().next().expect("it asks").id.clone();
@@ -696,4 +727,7 @@ fn a_checkpoint_waits_for_the_user() {
     assert!(twin.models.is_empty() && run(&twin).about.ending.is_some(), "{:?}", run(&twin).about);
     assert!(boxes(&mut twin, "tasks/shop.md").starts_with('x'));
     assert!(!boxes(&mut twin, "tasks/shop.md").contains('/'), "{}", boxes(&mut twin, "tasks/shop.md"));
+    let log = twin.file("memory/decisions.md").expect("decisions are logged");
+    assert!(log.contains("\n- Checkpoint: denied by the user at "), "{log}");
+    assert!(log.contains("\n- Not begun: last, "), "{log}");
 }

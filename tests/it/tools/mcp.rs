@@ -43,6 +43,7 @@ fn a_tool_of_a_server_is_a_job() {
     let bench = Bench::with(|place| place.servers = Some(servers));
     let job = |server: &str, tool: &str| ToolJob::Mcp {
         run: DocId([1; 16]),
+        root: dir.path().to_owned(),
         call: "c0".to_owned(),
         server: server.to_owned(),
         tool: tool.to_owned(),

@@ -171,10 +171,10 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     soon(&mut window, "it has ended", ended);
 
     // The second question in other words is a branch of its own; arrows switch between them.
-    let again = window.get_all_by_label("Ask in other words").last().expect("a button");
+    let again = window.get_all_by_label("Edit and ask again").last().expect("a button");
     again.click();
     window.run();
-    window.get_by_label("In other words: this becomes another branch");
+    window.get_by_label("Rephrasing your message starts another branch");
     ask(&mut window, " And leeks?");
     soon(&mut window, "the branch is there", |window| shows(window, "Branch 2 of 2"));
     soon(&mut window, "it has ended", ended);
@@ -551,7 +551,7 @@ fn where_memory_is_kept_is_a_setting() {
     press(&mut window, CTRL, Key::Comma);
     window.get_by_role_and_label(Role::Tab, "Agents and models").click();
     window.run();
-    until(&mut window, "it's read", |window| shows(window, "Folders that hold memory already go on with it"));
+    until(&mut window, "it's read", |window| shows(window, "Folders that already hold memory continue to use it"));
     let file = bench.folder.path().join("workspace/config.yaml");
     let says = |text: &str| std::fs::read_to_string(&file).expect("a file").contains(text);
     window.get_by_label("In this folder").click_accesskit();
@@ -658,12 +658,14 @@ fn ten_thousand_steps_cost_no_frame() {
         phase: 0,
         imported: None,
         provider: None,
+        deadline: None,
     };
     window.state_mut().send_command(Command::ImportRun {
         run: run_id,
         about: Box::new(about),
         todos: Vec::new(),
         steps,
+        approvals: Vec::new(),
     });
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     until(&mut window, "the session is shown", |window| shows(window, "Change the title: Long"));
@@ -675,7 +677,7 @@ fn ten_thousand_steps_cost_no_frame() {
     press(&mut window, NONE, Key::End);
     assert!(shows(&mut window, "10000. Model call"));
     assert!(window.query_by_label_contains("Step 1: Model call").is_none(), "only what is in sight is drawn");
-    for button in ["Step 10000: Model call thought 9999", "All of it"] {
+    for button in ["Step 10000: Model call thought 9999", "Fit to window"] {
         window.get_by_label(button).click();
         window.run();
         let begun = support::measure::thread_cpu();
@@ -792,7 +794,7 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     window.run();
     let seen = window.query_all_by_label("Phase 4 of 8: Execute the plan").count();
     assert!(seen >= 2, "above its steps, and beside the one that is chosen: {seen}");
-    window.get_by_label("All of it").click();
+    window.get_by_label("Fit to window").click();
     window.run();
     for (number, name) in (1..).zip(engine::PHASE_NAMES) {
         assert!(shows(&mut window, &format!("Phase {number} of 8: {name}")), "{name}");

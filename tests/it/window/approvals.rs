@@ -44,3 +44,77 @@ fn a_press_on_one_approval_never_counts_for_the_next() {
     window.drop_at(place);
     soon(&mut window, "the second is decided", |window| run(window).pending().count() == 0);
 }
+
+/// A card says how much harm a call can do, and the page of tools says it of all.
+#[test]
+fn the_risk_of_a_call_is_shown_before_it_is_allowed() {
+    let (address, _) = model(|turn, _| match turn {
+        0 => (String::new(), vec![("fetch_url", json!({"url": "https://example.org/"}))]),
+        _ => ("Done.".to_owned(), Vec::new()),
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "look there");
+    soon(&mut window, "it asks", |window| shows(window, "The agent waits: "));
+    let tool = session(&window).agent_tools().into_iter().find(|tool| tool.name == "fetch_url").expect("a tool");
+    let risk = ::agent::policy::risk_label(tool.risk);
+    window.get_by_label(&format!("Risk: {risk}"));
+    window.get_by_label("Deny").click();
+    soon(&mut window, "it is decided", |window| run(window).pending().count() == 0);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::AgentTools);
+    until(&mut window, "the tools are read", |window| shows(window, "File of tools"));
+    let all = session(&window).agent_tools();
+    assert!(all.len() > 20, "{}", all.len());
+    // Those at the top of the list, which are in sight.
+    for tool in all.into_iter().take(5) {
+        let asks = if session(&window).tool_requires_approval(&tool) { " Asks first." } else { "" };
+        let risk = match ::agent::policy::risk_label(tool.risk) {
+            "no" => "none",
+            other => other,
+        };
+        window.get_by_label(&format!("{}. Risk: {risk}.{asks}", tool.title()));
+    }
+}
+
+#[test]
+fn versions_of_a_tool_are_listed_compared_used_and_rolled_back() {
+    let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::AgentTools);
+    until(&mut window, "the tools are read", |window| shows(window, "File of tools"));
+    for factor in [2, 3] {
+        let tool = store::UserTool {
+            name: "times".to_owned(),
+            description: "Multiplies a number.".to_owned(),
+            parameters: json!({"type": "object"}),
+            code: format!("def run(x):\n    return {factor} * x\n"),
+            author: "you".to_owned(),
+            ..store::UserTool::default()
+        };
+        window.state_mut().send_command(Command::ProposeTool { tool: Box::new(tool) });
+        until(&mut window, "it waits", |window| shows(window, "Approve times"));
+        window.get_by_label("Approve times").click();
+        until(&mut window, "it is approved", |window| {
+            shows(window, &format!("times version {}: approved", factor - 1))
+        });
+    }
+    let used = |window: &Driven| {
+        let tools = session(window).user_tools().unwrap_or_default();
+        tools.first().and_then(store::RegisteredTool::usable_version).map(|tool| tool.version)
+    };
+    assert_eq!(used(&window), Some(2));
+    assert!(shows(&mut window, "times version 1: not in use, made "));
+    assert!(window.query_by_label("Use times version 1").is_none(), "it is compared first");
+    window.get_by_label("Compare times version 1").click();
+    until(&mut window, "the difference is shown", |window| shows(window, "-    return 2 * x\n+    return 3 * x"));
+    window.get_by_label("Use times version 1").click();
+    until(&mut window, "it is used", |window| used(window) == Some(1));
+    window.state_mut().send_command(Command::ApproveTool { name: "times".to_owned(), version: Some(2) });
+    until(&mut window, "it can be rolled back", |window| shows(window, "Roll times back to version 1"));
+    window.get_by_label("Roll times back to version 1").click();
+    until(&mut window, "it is back", |window| used(window) == Some(1));
+    assert!(!shows(&mut window, "Roll times back"), "nothing is before the first one");
+}

@@ -194,6 +194,9 @@ fn filing() -> Drive {
     drive.until("the copy is shown", |window| path(window) == "One 2.md");
     drive.choose(CommandId::NoteToday);
     drive.until("today's note is shown", |window| path(window).starts_with("Journal/"));
+    drive.choose(CommandId::NoteQuick);
+    assert!(drive.has("Text of the item"));
+    press(&mut drive.window, NONE, Key::Escape);
     drive
 }
 
@@ -464,7 +467,7 @@ fn links() -> Drive {
     drive.choose(CommandId::ViewTrash);
     assert!(drive.has("Restore One"));
     drive.choose(CommandId::TrashEmpty);
-    drive.window.get_by_label("Delete for good").click();
+    drive.window.get_by_label("Delete permanently").click();
     drive.window.run();
     drive.until("it is gone", |window| session(window).trash().count() == 0);
     drive
@@ -634,6 +637,9 @@ fn folders() -> Drive {
     drive.until("it is gone", |window| session(window).volumes().next().is_none());
     drive.choose(CommandId::VolumeReopen);
     drive.until("its note is shown again", |window| text(window).is_some());
+    drive.choose(CommandId::HelpReport);
+    drive.until("the report is there", |window| window.query_by_label("Bug report").is_some());
+    press(&mut drive.window, NONE, Key::Escape);
     drive.choose(CommandId::HelpOpen);
     drive.until("the guide is open", |window| text(window).is_some_and(|text| text.starts_with("# Tracebook guide")));
     drive
@@ -685,9 +691,9 @@ fn agents() -> Drive {
     assert!(drive.has("Message to the agent"));
     for (id, says) in [
         (CommandId::AgentStop, "Dismiss: The agent isn't running."),
-        (CommandId::AgentResume, "Dismiss: Nothing was asked yet."),
-        (CommandId::AgentAllow, "Dismiss: Nothing waits for a word."),
-        (CommandId::AgentDeny, "Dismiss: Nothing waits for a word."),
+        (CommandId::AgentResume, "Dismiss: No agent has run yet."),
+        (CommandId::AgentAllow, "Dismiss: Nothing needs approval."),
+        (CommandId::AgentDeny, "Dismiss: Nothing needs approval."),
     ] {
         drive.choose(id);
         assert!(drive.has(says), "{id}");
@@ -710,7 +716,13 @@ fn agents() -> Drive {
         "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
         "spent": {"inputTokens": 1, "outputTokens": 1, "cost": null}, "budget": null});
     let about = serde_json::from_value(about).expect("what is said of a run");
-    drive.window.state_mut().send_command(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
+    drive.window.state_mut().send_command(Command::ImportRun {
+        run,
+        about,
+        todos: Vec::new(),
+        steps: Vec::new(),
+        approvals: Vec::new(),
+    });
     drive.window.run();
     for (id, says) in [
         (CommandId::ViewMemory, "Nothing is remembered yet."),
@@ -724,7 +736,7 @@ fn agents() -> Drive {
         drive.until(id.title(), |window| window.query_all_by_label(says).next().is_some());
     }
     drive.choose(CommandId::MemoryUndo);
-    assert!(drive.has("Dismiss: Nothing was forgotten."));
+    assert!(drive.has("Dismiss: There is nothing to restore."));
     for (id, says) in [
         (CommandId::AgentTimeline, "The run has made no step yet."),
         (CommandId::AgentChanges, "This session has changed nothing."),

@@ -37,19 +37,24 @@ impl Bench {
 
     /// Opens the window on a workspace that `prepare` has changed first.
     pub(super) fn window_with(&self, prepare: impl FnOnce(&host::Driver)) -> Driven {
-        let options = host::WorkspaceOptions { program: program(), create: true };
-        let driver = host::open_workspace(&self.folder.path().join("workspace"), options).expect("a workspace");
-        prepare(&driver);
-        let mut harness = Harness::builder()
-            .with_size(egui::vec2(1280.0, 800.0))
-            // Background work may request a frame for each result: many, but not endless.
-            .with_max_steps(1_000)
-            // Notes may have any characters; a real window loads glyphs from the system that the bundled fonts lack.
-            .allow_missing_glyphs()
-            .build_eframe(move |creation| AppWindow::new(&creation.egui_ctx, driver));
-        harness.run();
-        harness
+        window_on(&self.folder.path().join("workspace"), prepare)
     }
+}
+
+/// Opens the window on the workspace in this folder, which `prepare` has changed first.
+pub(super) fn window_on(workspace: &Path, prepare: impl FnOnce(&host::Driver)) -> Driven {
+    let options = host::WorkspaceOptions { program: program(), create: true };
+    let driver = host::open_workspace(workspace, options).expect("a workspace");
+    prepare(&driver);
+    let mut harness = Harness::builder()
+        .with_size(egui::vec2(1280.0, 800.0))
+        // Background work may request a frame for each result: many, but not endless.
+        .with_max_steps(1_000)
+        // Notes may have any characters; a real window loads glyphs from the system that the bundled fonts lack.
+        .allow_missing_glyphs()
+        .build_eframe(move |creation| AppWindow::new(&creation.egui_ctx, driver));
+    harness.run();
+    harness
 }
 
 pub(super) fn program() -> PathBuf {

@@ -16,7 +16,7 @@ impl egui::DroppedFile for Held {
     }
 }
 
-fn drop_on(window: &mut Driven, paths: &[PathBuf]) {
+pub(super) fn drop_on(window: &mut Driven, paths: &[PathBuf]) {
     for path in paths {
         window.input_mut().dropped_files.push(std::sync::Arc::new(Held(path.clone())));
     }

@@ -43,6 +43,40 @@ fn todays_note_comes_of_its_template() {
 }
 
 #[test]
+fn a_quick_note_becomes_an_item_of_todays_note() {
+    let daily = "# {{title}}\n\nItems:";
+    let bench = Bench::new(&[("One.md", "1\n"), ("Templates/Daily.md", daily)]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::TreeItem, "One").click();
+    until(&mut window, "the note is shown", |window| path(window) == "One.md");
+    let journal = |bench: &Bench| {
+        let files = std::fs::read_dir(bench.notes().join("Journal")).ok()?;
+        let file = files.flatten().next()?.path();
+        std::fs::read_to_string(file).ok()
+    };
+    let mut items = String::new();
+    for item in ["Call Ada", "[ ] sow beans"] {
+        choose(&mut window, "Quick note");
+        assert!(window.query_by_label("Text of the item").is_some());
+        type_text(&mut window, item);
+        press(&mut window, NONE, Key::Enter);
+        items += &format!("- {item}\n");
+        let expected = format!("\n\nItems:\n{items}");
+        until(&mut window, "it is in the file", |_| journal(&bench).is_some_and(|text| text.ends_with(&expected)));
+        assert_eq!(path(&window), "One.md", "the open note stays");
+    }
+    // Today's note may be the open one, too.
+    choose(&mut window, "Today's note");
+    until(&mut window, "it is shown", |window| path(window).starts_with("Journal/"));
+    until(&mut window, "it is read", |window| text(window).is_some());
+    choose(&mut window, "Quick note");
+    type_text(&mut window, "third");
+    press(&mut window, NONE, Key::Enter);
+    let end = "beans\n- third\n";
+    until(&mut window, "it is in the note", |window| text(window).is_some_and(|text| text.ends_with(end)));
+}
+
+#[test]
 fn a_template_goes_where_the_caret_is() {
     let bench = Bench::new(&[("One.md", "before after\n"), ("Templates/Sign.md", "«{{title}}» ")]);
     let mut window = bench.opened();

@@ -122,11 +122,11 @@ fn forks_are_made_compared_adopted_and_discarded() {
     click(&mut window, "Fork");
     until_label(&mut window, "Fork other: current, after cell 3");
     click(&mut window, "Discard main");
-    assert!(window.query_by_label_contains("deleted for good").is_some());
+    assert!(window.query_by_label_contains("deleted permanently").is_some());
     pictured_dialog(&mut window, "discard-fork");
     click(&mut window, "Keep");
     click(&mut window, "Discard main");
-    click(&mut window, "Discard for good");
+    click(&mut window, "Discard permanently");
     until_label(&mut window, "main is discarded.");
     until(&mut window, "it's gone", |window| window.query_by_label_contains("Fork main").is_none());
     assert!(window.query_by_label("Fork other: current, after cell 3").is_some());

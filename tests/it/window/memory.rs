@@ -3,6 +3,7 @@
 use super::agent::{ask, asked, ended, model, run, shows, soon};
 use super::*;
 use ::agent::memory::experience::{EXPERIENCE_LOG_HEADING, Experience, MemoryTier, RunOutcome};
+use ::agent::memory::trace_library::{LIBRARY_SIGNATURE_PURPOSE, LibrarySignature, with_signature};
 use engine::commands::CommandId;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -269,11 +270,17 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     until(&mut window, "it is gone", |window| shows(window, "No traces yet"));
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |window| shows(window, &format!("Trace: {goal}")));
-    window.get_by_label("Import").click();
-    until(&mut window, "it is known", |window| shows(window, "0 traces taken over; 1 trace"));
+    let import = |window: &mut Driven, text: &str| {
+        window.get_by_label("Import").click();
+        until(window, "it is shown first", |window| window.query_by_label("Import 1 trace").is_some());
+        assert!(shows(window, "The file isn't signed.") && shows(window, text), "what is in the file");
+        window.get_by_label("Import 1 trace").click();
+    };
+    import(&mut window, "2 steps: read_file, write_file\nIt finds here what it needs.");
+    until(&mut window, "it is known", |window| shows(window, "0 traces imported; 1 trace"));
     window.get_by_label(&format!("Delete the trace: {goal}")).click();
     until(&mut window, "it is gone", |window| shows(window, "No traces yet"));
-    window.get_by_label("Import").click();
+    import(&mut window, "2 steps: read_file, write_file");
     until(&mut window, "it is there", |window| shows(window, "67 % sure"));
     window.get_by_label(&format!("Open as a note: {goal}")).click();
     until(&mut window, "its note is open", |window| text(window).is_some_and(|text| text.contains("usage_count: 0")));
@@ -306,6 +313,59 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     );
 }
 
+/// A library of one trace that reads this file, signed by a device that nobody knows.
+fn signed_library(path: &str) -> String {
+    let text = format!(
+        "---\ntype: trace\ngoal_signature: 0123456789abcdef\ngoal_text: Read the numbers\nagent: assistant\n---\n\
+         steps:\n- tool: read_file\n  input:\n    path: {path}\n  needs:\n  - {path}\n"
+    );
+    let key = ::host::peers::DeviceKey::generate().expect("a key");
+    let signature = key.sign_file(LIBRARY_SIGNATURE_PURPOSE, text.as_bytes());
+    with_signature(&text, &LibrarySignature { device: key.id().to_string(), signature })
+}
+
+#[test]
+fn a_signed_library_that_was_changed_is_refused_and_others_are_shown_before_they_are_imported() {
+    let (address, _) = model(|_, _| ("I do nothing.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::R);
+    until(&mut window, "the page is open", |window| shows(window, "No traces yet"));
+    let library = signed_library("data/numbers.csv");
+    let file = bench.folder.path().join("traces.yaml");
+    window.get_by_label("File of traces").focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, &file.display().to_string());
+    let traces = |window: &mut Driven| window.query_all_by_label_contains("Trace: ").count();
+    // Changed, cut, and with something behind its signature.
+    let cut = library.rfind("# signature").expect("a signature");
+    let bad = [
+        (library.replace("numbers.csv", "salaries.csv"), "it was changed after it was signed; nothing was imported"),
+        (library[..cut].to_owned(), "its signature is not whole"),
+        (format!("{library}---\ntype: trace\n---\nsteps: []\n"), "something was added behind its signature"),
+    ];
+    for (text, about) in bad {
+        std::fs::write(&file, text).expect("written");
+        window.get_by_label("Import").click();
+        until(&mut window, "it is refused", |window| shows(window, about));
+        assert!(window.query_by_label("Import 1 trace").is_none());
+        assert_eq!(traces(&mut window), 0);
+    }
+    std::fs::write(&file, &library).expect("written");
+    window.get_by_label("Import").click();
+    until(&mut window, "its signer is named", |window| shows(window, "which isn't paired with this one."));
+    until(&mut window, "it is shown", |window| shows(window, "data/numbers.csv is not here"));
+    assert_eq!(traces(&mut window), 0, "nothing is imported before the user says so");
+    window.get_by_label("Cancel import").click();
+    until(&mut window, "it is left alone", |window| window.query_by_label("Import 1 trace").is_none());
+    assert_eq!(traces(&mut window), 0);
+    window.get_by_label("Import").click();
+    until(&mut window, "it is shown", |window| window.query_by_label("Import 1 trace").is_some());
+    window.get_by_label("Import 1 trace").click();
+    until(&mut window, "it is imported", |window| traces(window) == 1);
+}
+
 #[test]
 fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
@@ -332,7 +392,13 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
             "startTime": now, "ended": now, "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
             "spent": {"inputTokens": 1_000, "outputTokens": 10, "cost": cost}, "budget": null});
         let about = serde_json::from_value(about).expect("what is said of a run");
-        window.state_mut().send_command(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
+        window.state_mut().send_command(Command::ImportRun {
+            run,
+            about,
+            todos: Vec::new(),
+            steps: Vec::new(),
+            approvals: Vec::new(),
+        });
     }
     window.run();
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::G);

@@ -169,6 +169,36 @@ fn the_kernel_has_a_menu_in_the_header() {
 }
 
 #[test]
+fn spell_check_is_turned_off_for_one_note_by_the_menu() {
+    let dictionary =
+        ["en_US", "en_GB"].iter().any(|name| PathBuf::from(format!("/usr/share/hunspell/{name}.dic")).exists());
+    if !dictionary {
+        println!("left out: there is no English dictionary (hunspell-en-us) to check with");
+        return;
+    }
+    let bench = Bench::new(&[("A.md", "huose\n"), ("B.md", "huose\n")]);
+    let mut window = bench.opened();
+    let offers = |window: &mut Driven| {
+        open_menu(window, "huose");
+        let found = has_item(window, "Turn off for this note");
+        if !found {
+            press(window, NONE, Key::Escape);
+        }
+        found
+    };
+    until(&mut window, "the word is marked", offers);
+    choose(&mut window, "Turn off for this note");
+    let off = "---\nspelling: false\n---\n";
+    until(&mut window, "it is kept in the note", |window| text(window).is_some_and(|text| text.starts_with(off)));
+    window.run();
+    assert!(!offers(&mut window), "no word of this note is misspelled any more");
+    window.get_by_role_and_label(Role::TreeItem, "B").click();
+    until(&mut window, "the other note is shown", |window| path(window) == "B.md");
+    until(&mut window, "the other note is checked", offers);
+    assert!(session(&window).settings().spelling, "only this note");
+}
+
+#[test]
 fn a_misspelled_word_is_corrected_and_learnt_by_the_menu() {
     let dictionary =
         ["en_US", "en_GB"].iter().any(|name| PathBuf::from(format!("/usr/share/hunspell/{name}.dic")).exists());

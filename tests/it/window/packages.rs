@@ -2,6 +2,12 @@
 
 use super::source_control::{click, has, wait};
 use super::*;
+#[cfg(unix)]
+use crate::line::git::{git, know_user};
+#[cfg(unix)]
+use crate::line::package_addresses::{redirect, response, serve_whole};
+#[cfg(unix)]
+use crate::line::packages::pack_kit;
 use engine::commands::CommandId;
 use std::process::Command;
 
@@ -147,4 +153,70 @@ fn what_is_no_package_is_said_and_notes_go_where_the_user_says() {
     click(&mut window, "Install exactly this");
     wait(&mut window, "Installed sail-kit 1.0.0.");
     assert!(other.join("Prompts/Weather.md").exists() && !bench.notes().join("Prompts").exists());
+}
+
+/// Installs what is shown, and removes it again.
+#[cfg(unix)]
+fn install_and_remove(bench: &Bench, window: &mut Driven, source: &str) {
+    let agent = bench.folder.path().join("workspace/agents/skipper.md");
+    find(window, source);
+    wait(window, "Install exactly this");
+    assert!(has(window, "Its agents may call read_file.") && !agent.exists(), "{source}: it is only looked at");
+    click(window, "Install exactly this");
+    until(window, "it is installed", |window| has(window, "Installed (1)") && agent.exists());
+    assert_eq!(std::fs::read_to_string(&agent).expect("read"), AGENT, "{source}");
+    assert!(bench.notes().join("Prompts/Weather.md").exists(), "{source}");
+    if !has(window, "Remove…") {
+        window.get_by_label_contains("Package sail-kit: 1.0.0").click();
+        window.run();
+    }
+    click(window, "Remove…");
+    click(window, "Remove the package");
+    until(window, "it is removed", |window| has(window, "Installed (0)") && !agent.exists());
+    assert!(!bench.notes().join("Prompts").exists(), "{source}");
+}
+
+#[cfg(unix)]
+#[test]
+fn packages_come_from_addresses_of_archives_and_repositories() {
+    let bench = Bench::new(&[("a.md", "one\n")]);
+    write_kit(&bench, MANIFEST, AGENT);
+    let (root, kit) = (bench.folder.path().to_owned(), bench.folder.path().join("kit"));
+    pack_kit(&root);
+    git(&kit, &["init", "-q", "-b", "main"]);
+    know_user(&kit);
+    git(&kit, &["add", "-A"]);
+    git(&kit, &["commit", "-qm", "One"]);
+    let read = |name: &str| std::fs::read(root.join(name)).expect("packed");
+    let (packed, zipped) = (read("kit.tar.gz"), read("kit.zip"));
+    let server = serve_whole(move |path| match path {
+        "/kit.tar.gz" => response(&packed, packed.len()),
+        "/kit.zip" => response(&zipped, zipped.len()),
+        "/moved/kit.zip" => redirect("/kit.zip"),
+        "/long/kit.zip" => response(&zipped, zipped.len() + 100),
+        "/huge/kit.zip" => response(&vec![b' '; 3 << 20], 5_000_000_000),
+        _ => redirect("http://127.0.0.1:1/kit.zip"),
+    });
+    let mut window = bench.opened();
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewPackages);
+    wait(&mut window, "Installed (0)");
+    for path in ["kit.tar.gz", "kit.zip", "moved/kit.zip"] {
+        install_and_remove(&bench, &mut window, &format!("{server}/{path}"));
+    }
+    install_and_remove(&bench, &mut window, &format!("file://{}", kit.join(".git").display()));
+    // Wrong ones are refused, and say why.
+    for (path, about) in [
+        ("long/kit.zip", "broke off"),
+        ("huge/kit.zip", "is longer than"),
+        ("away/kit.zip", "leads into a private network"),
+    ] {
+        find(&mut window, &format!("{server}/{path}"));
+        wait(&mut window, about);
+        assert!(!has(&window, "Install exactly this"), "{path}");
+        click(&mut window, "Dismiss");
+    }
+    find(&mut window, &format!("file://{}", root.join("gone.git").display()));
+    wait(&mut window, "Can't get the repository");
+    assert!(!root.join("workspace/agents").exists());
 }

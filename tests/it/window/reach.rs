@@ -52,6 +52,20 @@ const SCREENS: &[CommandId] = &[
     CommandId::ViewGraph,
     CommandId::ViewLinks,
     CommandId::ViewBroken,
+    CommandId::ViewMemory,
+    CommandId::ViewTraces,
+    CommandId::ViewBudget,
+    CommandId::ViewSchedule,
+    CommandId::ViewAgents,
+    CommandId::ViewPlans,
+    CommandId::ViewForks,
+    CommandId::ViewPackages,
+    CommandId::SyncStatus,
+    CommandId::SyncMerges,
+    CommandId::SyncLog,
+    CommandId::AppWelcome,
+    // With the card that connects a model.
+    CommandId::AgentOpen,
     CommandId::FindReplace,
     CommandId::AppSettings,
     CommandId::AppKeys,
@@ -65,6 +79,20 @@ const SCREENS: &[CommandId] = &[
     CommandId::FolderOpen,
     CommandId::NoteRename,
     CommandId::ExportHtml,
+];
+
+/// The sections of the settings.
+pub(super) const SETTINGS_SECTIONS: &[&str] = &[
+    "Appearance",
+    "Window and tree",
+    "Editor",
+    "Notes and files",
+    "Spelling",
+    "Search",
+    "Agents and models",
+    "Devices",
+    "Other programs",
+    "Keyboard shortcuts",
 ];
 
 fn opened() -> (Bench, Driven) {
@@ -99,6 +127,13 @@ fn everything_that_can_be_used_has_a_name_and_a_role() {
         bad.extend(nameless(&window, screen.as_str()));
         press(&mut window, NONE, Key::Escape);
     }
+    go(&mut window, CommandId::AppSettings);
+    for section in SETTINGS_SECTIONS {
+        window.get_by_role_and_label(Role::Tab, section).click();
+        window.run_steps(6);
+        bad.extend(nameless(&window, section));
+    }
+    press(&mut window, NONE, Key::Escape);
     let books = session(&window).volumes().next().expect("a volume").files["Books.base"].id;
     window.state_mut().show(books);
     until(&mut window, "the table is shown", |window| window.query_by_label("First").is_some());

@@ -1,6 +1,6 @@
 //! Notes in reading view: callouts, tags, pictures, embedded notes, links between notes, highlighted code.
 
-use super::{Bench, CTRL, Driven, NONE, path, pictures_folder, press, session, text, type_text, until};
+use super::{Bench, CTRL, Driven, NONE, path, pictured, pictures_folder, press, session, text, type_text, until};
 use egui::Key;
 use egui::accesskit::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -275,4 +275,32 @@ fn pictures() {
         }
     }
     assert!(text(&window).is_some());
+}
+
+/// The texts that are painted, each as it's laid out.
+fn painted_texts(window: &Driven) -> Vec<String> {
+    fn collect(shape: &egui::Shape, texts: &mut Vec<String>) {
+        match shape {
+            egui::Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, texts)),
+            egui::Shape::Text(text) => texts.push(text.galley.job.text.clone()),
+            _ => {}
+        }
+    }
+    let mut texts = Vec::new();
+    window.output().shapes.iter().for_each(|clipped| collect(&clipped.shape, &mut texts));
+    texts
+}
+
+#[test]
+fn fields_of_tasks_are_icons_and_chips() {
+    let bench = Bench::new(&[("A.md", "- [ ] sow 📅 2026-11-20 🔁 every week\n- [ ] ✅ reap\n- sown 📅 2026-11-20\n")]);
+    let mut window = bench.opened();
+    pictured(&mut window, "task-fields");
+    let texts = painted_texts(&window);
+    let field = format!("sow {} 2026-11-20 {} every week", ui::icons::CALENDAR, ui::icons::SYNC);
+    for shown in [field.as_str(), "✅ reap", "sown 📅 2026-11-20"] {
+        assert!(texts.iter().any(|text| text == shown), "{shown}: {texts:?}");
+    }
+    // Screen readers get the text as it's written.
+    window.get_by_role_and_label(Role::CheckBox, "sow 📅 2026-11-20 🔁 every week");
 }

@@ -151,15 +151,15 @@ fn searches_are_kept_and_asked_again() {
     press(&mut window, CTRL_SHIFT, Key::F);
     type_text(&mut window, "heron in:code");
     until(&mut window, "the code is found", |window| hits(window) == ["Code"]);
-    window.get_by_label("Keep this search").click();
-    until(&mut window, "it is kept", |window| window.query_by_label("Forget this search").is_some());
+    window.get_by_label("Save search").click();
+    until(&mut window, "it is kept", |window| window.query_by_label("Remove saved search").is_some());
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL_SHIFT, Key::F);
     window.get_by_label("Search again: heron in:code");
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "it is asked again", |window| hits(window) == ["Code"]);
     press(&mut window, CTRL, Key::D);
-    window.get_by_label("Keep this search");
+    window.get_by_label("Save search");
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL_SHIFT, Key::F);
     window.get_by_label_contains("Finds notes, code and outputs");

@@ -23,7 +23,7 @@ pub(super) fn commit_all(bench: &Bench) {
 }
 
 /// Adds a bare remote and pushes to it.
-fn add_remote(bench: &Bench) {
+pub(super) fn add_remote(bench: &Bench) {
     git(bench.folder.path(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
     git(&bench.notes(), &["remote", "add", "origin", "../remote.git"]);
     git(&bench.notes(), &["push", "-qu", "origin", "main"]);
@@ -49,7 +49,7 @@ pub(super) fn activate(window: &mut Driven, label: &str) {
 }
 
 /// How a row of the tree is marked.
-fn mark(window: &Driven, name: &str) -> Option<String> {
+pub(super) fn mark(window: &Driven, name: &str) -> Option<String> {
     let rows = window.query_all_by_role_and_label(Role::TreeItem, name);
     rows.filter_map(|row| row.accesskit_node().description()).next()
 }
@@ -666,7 +666,7 @@ fn a_locked_volume_shows_its_repository_and_changes_nothing() {
     click(&mut window, "Commit message");
     type_text(&mut window, "No");
     click(&mut window, "Commit all");
-    wait(&mut window, "read-only");
+    wait(&mut window, "Dismiss: Notes is read-only. Remove `readonly` of notes from config.yaml to change it.");
     assert_eq!(git(&bench.notes(), &["log", "--format=%s"]), "First");
 }
 

@@ -86,3 +86,19 @@ fn what_matters_least_makes_room() {
     window.run();
     assert!(!shown(&window, caret) && shown(&window, "Python off"));
 }
+
+#[test]
+fn the_outline_tells_the_characters_and_times_of_a_note() {
+    let bench = Bench::new(&[("Rain.md", "---\ncreated: 2026-01-02\n---\nÜber\n"), ("Other.md", "other\n")]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::TreeItem, "Rain").click();
+    until(&mut window, "the note is shown", |window| path(window) == "Rain.md");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::ViewRight);
+    until(&mut window, "its characters are counted", |window| window.query_by_label("Characters: 33").is_some());
+    until(&mut window, "its properties are known", |window| window.query_by_label("Created: 2026-01-02").is_some());
+    assert!(window.query_by_label_contains("Modified: Today, ").is_some());
+    window.get_by_role_and_label(Role::TreeItem, "Other").click();
+    until(&mut window, "the other note's are counted", |window| window.query_by_label("Characters: 6").is_some());
+    assert!(window.query_by_label_contains("Created: ").is_none(), "the note doesn't say");
+}

@@ -58,7 +58,7 @@ fn unfolded(window: &mut Driven) {
 fn a_run_and_a_trace_are_rated_and_the_rating_is_removed() {
     let bench = bench();
     let mut window = replayed(&bench);
-    window.get_by_label("Rate the result good").click();
+    window.get_by_label("Rate as good").click();
     soon(&mut window, "it is rated", |window| shows(window, "Remove rating: good"));
     pictured(&mut window, "run-rated");
     unfolded(&mut window);
@@ -66,7 +66,7 @@ fn a_run_and_a_trace_are_rated_and_the_rating_is_removed() {
     until(&mut window, "it is seen", |window| shows(window, "was rated good"));
     window.get_by_label("Remove rating: good").click();
     until(&mut window, "it is removed", |window| shows(window, "80 % sure"));
-    window.get_by_label("Rate the result bad").click();
+    window.get_by_label("Rate as bad").click();
     until(&mut window, "it counts", |window| shows(window, "40 % sure"));
     window.get_by_label_contains("Remove rating: bad").click();
     until(&mut window, "it is removed", |window| shows(window, "80 % sure"));

@@ -136,6 +136,7 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
         phase: 0,
         imported: None,
         provider: None,
+        deadline: None,
     };
     let todos = ["Read what is there", "Write the plan", "Count the weeks"];
     let todos = todos.iter().zip(1..).map(|(content, number)| TodoItem {
@@ -150,6 +151,6 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
     let title = "The garden this year".to_owned();
     [
         Command::ImportSession { session: FIXTURE_SESSION, volume, title, messages, imported: None },
-        Command::ImportRun { run: FIXTURE_RUN, about: Box::new(about), todos, steps },
+        Command::ImportRun { run: FIXTURE_RUN, about: Box::new(about), todos, steps, approvals: Vec::new() },
     ]
 }

@@ -1,0 +1,511 @@
+//! More of Git on the command line: read-only volumes, signed commits of agents, settings of pulls, answers as JSON,
+//! repositories of other users, and what is typed while Git works.
+
+use super::agents::house;
+use super::git::{caller, git, know_user, run_in, with_remote};
+use crate::program::{Done, House, finish, is_root, until};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+
+/// Runs `tracebook git …` in a folder, for the house's workspace.
+fn run_at(house: &House, folder: &str, words: &[&str]) -> Done {
+    let workspace = house.path("W").display().to_string();
+    let all: Vec<&str> = ["git"].into_iter().chain(words.iter().copied()).chain(["--workspace", &workspace]).collect();
+    let mut command = house.command(&all);
+    command.current_dir(house.path(folder));
+    finish(command, b"")
+}
+
+/// Writes a program.
+fn write_program(house: &House, name: &str, script: &str) -> String {
+    house.write(name, format!("#!/bin/sh\n{script}\n").as_bytes());
+    let path = house.path(name);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
+    path.display().to_string()
+}
+
+#[test]
+fn git_in_the_folder_of_a_read_only_volume_changes_nothing() {
+    const REFUSAL: &str = "notes is read-only. Remove `readonly` of notes from config.yaml to change it.";
+    let house = House::with(&[("a.md", "one\n"), ("sub/b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    run_at(&house, "notes", &["push"]).good();
+    git(&notes, &["branch", "idea"]);
+    house.write("W/config.yaml", b"volumes:\n  notes: {readonly: true}\n");
+    house.write("notes/a.md", b"two\n");
+    house.write("notes/sub/b.md", b"c\n");
+    let address = format!("file://{}", house.path("remote.git").display());
+    let state = || {
+        let files = crate::program::bytes(&notes);
+        (git(&notes, &["for-each-ref"]), git(&notes, &["status", "--porcelain", "--branch"]), files)
+    };
+    let before = state();
+    for folder in ["notes", "notes/sub"] {
+        for words in [
+            &["commit", "-m", "x"][..],
+            &["commit", "-m", "x", "--push"],
+            &["add", "b.md"],
+            &["add", "--hunk", "1", "b.md"],
+            &["restore", "b.md"],
+            &["resolve", "b.md", "--ours"],
+            &["pull"],
+            &["switch", "idea"],
+            &["merge", "idea"],
+            &["rebase", "idea"],
+            &["stash"],
+            &["branch", "more"],
+            &["tag", "v1"],
+            &["clone", &address, "inside"],
+            &["merge-driver", "--install", ".", "--yes"],
+        ] {
+            run_at(&house, folder, words).refused(2, REFUSAL);
+        }
+    }
+    run_at(&house, "", &["merge-driver", "--install", "notes/sub", "--yes"]).refused(2, REFUSAL);
+    run_at(&house, "", &["clone", &address, "notes/inside"]).refused(2, REFUSAL);
+    house.run(&["git", "clone", &address, "inside", "--volume", "notes"]).refused(2, REFUSAL);
+    assert_eq!(state(), before);
+
+    // Looking, fetching and pushing change no file, and Git itself is another program.
+    let looking = [&["status"][..], &["diff"], &["log"], &["branch"], &["tag"], &["stash", "list"]];
+    for words in looking.into_iter().chain([&["fetch"][..], &["push"]]) {
+        run_at(&house, "notes/sub", words).good();
+    }
+    for name in ["base", "ours", "theirs"] {
+        house.write(name, b"x\n");
+    }
+    run_at(&house, "notes", &["merge-driver", "../base", "../ours", "../theirs"]).good();
+    // Folders beside the volume, and other workspaces, are as always.
+    git(&house.path(""), &["clone", "-q", "remote.git", "beside"]);
+    know_user(&house.path("beside"));
+    house.write("beside/a.md", b"three\n");
+    run_at(&house, "beside", &["commit", "-m", "Beside"]).good();
+    run_in(&house, "notes", &["add", "a.md"]).good();
+    house.write("W/config.yaml", b"");
+    run_at(&house, "notes/sub", &["commit", "-m", "Allowed", "b.md"]).good();
+}
+
+#[test]
+fn an_agents_commit_is_signed_if_the_settings_want_that() {
+    let calls = || {
+        vec![
+            ("write_file", json!({"path": "new.txt", "content": "new\n"})),
+            ("write_file", json!({"path": "more.txt", "content": "more\n"})),
+            ("git_commit", json!({"message": "Signed", "files": ["new.txt"]})),
+            ("git_commit", json!({"message": "All of it"})),
+        ]
+    };
+    let (address, results) = caller(calls());
+    let house = house(&address, &[("a.md", "# A\n"), ("staged.txt", "old\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    // Like GnuPG, it says in a line of its own that it has made a signature.
+    let signer = write_program(
+        &house,
+        "signer",
+        "cat >/dev/null\necho >&2\necho '[GNUPG:] SIG_CREATED D' >&2\n\
+         printf '%s\\n' '-----BEGIN PGP SIGNATURE-----' '' 'by-the-signer' '-----END PGP SIGNATURE-----'",
+    );
+    let settings = format!("[commit]\n\tgpgsign = true\n[gpg]\n\tprogram = {signer}\n");
+    house.write(".gitconfig", settings.as_bytes());
+    for name in ["pre-commit", "commit-msg", "post-commit"] {
+        write_program(&house, &format!("notes/.git/hooks/{name}"), &format!("touch {}", house.path("hook").display()));
+    }
+    house.write("notes/staged.txt", b"changed\n");
+    git(&notes, &["add", "staged.txt"]);
+    house.run(&["ask", "commit it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[2].contains("“Signed”") && heard[2].contains("new.txt"), "{heard:?}");
+    assert!(heard[3].contains("“All of it”") && heard[3].contains("more.txt"), "{heard:?}");
+    for commit in ["HEAD", "HEAD~1"] {
+        assert!(git(&notes, &["cat-file", "commit", commit]).contains("by-the-signer"), "{commit}");
+    }
+    assert_eq!(git(&notes, &["show", "--format=%s", "--name-only", "HEAD~1"]), "Signed\n\nnew.txt");
+    assert_eq!(git(&notes, &["show", "--format=%s", "--name-only"]), "All of it\n\nmore.txt\nstaged.txt");
+    assert!(!house.path("hook").exists(), "no hook ran");
+
+    // A signer that fails leaves all as it was, and a program that the repository names isn't run.
+    let (address, results) = caller(calls());
+    let failing = self::house(&address, &[("a.md", "# A\n")]);
+    with_remote(&failing);
+    let notes = failing.path("notes");
+    let signer = write_program(&failing, "signer", "exit 2");
+    failing.write(".gitconfig", format!("[commit]\n\tgpgsign = true\n[gpg]\n\tprogram = {signer}\n").as_bytes());
+    failing.run(&["ask", "commit it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    for result in &heard[2..4] {
+        assert!(result.contains("want signed commits") && result.contains("failed to sign"), "{heard:?}");
+    }
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "First");
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "?? more.txt\n?? new.txt");
+
+    let (address, results) = caller(calls());
+    let hostile = self::house(&address, &[("a.md", "# A\n")]);
+    with_remote(&hostile);
+    let notes = hostile.path("notes");
+    let evil = write_program(&hostile, "evil", &format!("touch {}", hostile.path("hacked").display()));
+    git(&notes, &["config", "commit.gpgsign", "true"]);
+    git(&notes, &["config", "gpg.program", &evil]);
+    hostile.run(&["ask", "commit it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[2].contains("gpg.program"), "{heard:?}");
+    assert!(!hostile.path("hacked").exists(), "no setting ran");
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "First");
+}
+
+#[test]
+fn agents_commit_freely_and_ask_before_they_use_a_remote_or_switch() {
+    let (address, results) = caller(vec![("git_commit", json!({"message": "By the agent"}))]);
+    let free = house(&address, &[("a.md", "# A\n")]);
+    with_remote(&free);
+    free.write("notes/a.md", b"# B\n");
+    free.run(&["ask", "commit it", "--json"]).good();
+    assert!(results.lock().expect("heard")[0].contains("By the agent"), "{results:?}");
+    assert_eq!(git(&free.path("notes"), &["log", "--format=%s"]), "By the agent\nFirst");
+
+    for (tool, arguments, question) in [
+        ("git_commit", json!({"message": "x", "push": true}), "Commit and push: x"),
+        ("git_push", json!({}), "Push the branch to its remote"),
+        ("git_pull", json!({}), "Pull from the remote"),
+        ("git_fetch", json!({}), "Fetch from the remote"),
+        ("git_switch", json!({"branch": "idea"}), "Switch to the branch idea"),
+        ("git_branch", json!({"name": "more"}), ""),
+        ("git_clone", json!({"repository": "ada/notes", "directory": "x"}), "Clone ada/notes into x"),
+    ] {
+        let (address, _) = caller(vec![(tool, arguments)]);
+        let house = house(&address, &[("a.md", "# A\n")]);
+        with_remote(&house);
+        let notes = house.path("notes");
+        git(&notes, &["push", "-q", "-u", "origin", "main"]);
+        git(&notes, &["branch", "idea"]);
+        house.write("notes/a.md", b"# B\n");
+        let state = || (git(&notes, &["for-each-ref"]), git(&notes, &["status", "--porcelain", "--branch"]));
+        let before = state();
+        assert_eq!(house.fed(&["ask", "go", "--no-wait"], b"").code, 1, "{tool}");
+        let asked = house.run(&["approvals"]).good().text();
+        assert!(!asked.is_empty() && asked.contains(question), "{tool}: {asked}");
+        assert_eq!(state(), before, "{tool}");
+    }
+}
+
+#[test]
+fn the_last_commit_is_amended() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    house.write("notes/a.md", b"two\n");
+    // What isn't staged stays out of it.
+    run_in(&house, "notes", &["commit", "--amend"]).good();
+    assert_eq!(git(&notes, &["show", "HEAD:a.md"]), "one");
+    let done = run_in(&house, "notes", &["commit", "--amend", "--all"]).good().text();
+    assert!(done.contains("Ada: First"), "{done}");
+    assert_eq!(git(&notes, &["show", "HEAD:a.md"]), "two");
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "");
+    let done = run_in(&house, "notes", &["commit", "--amend", "-m", "Better words", "--json"]).good().json();
+    assert_eq!(done["done"], "commit");
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "Better words");
+}
+
+/// Two clones, `notes` and `other`, of the remote.
+fn cloned_twice() -> House {
+    let house = House::with(&[("a.md", "one\n"), ("b.md", "one\n")]);
+    with_remote(&house);
+    git(&house.path("notes"), &["push", "-q", "-u", "origin", "main"]);
+    git(&house.path(""), &["clone", "-q", "remote.git", "other"]);
+    know_user(&house.path("other"));
+    house
+}
+
+#[test]
+fn a_pull_merges_or_rebases_as_the_settings_say() {
+    let house = cloned_twice();
+    let (notes, other) = (house.path("notes"), house.path("other"));
+    let diverge = |number: usize, mine: &str| {
+        house.write("other/b.md", format!("theirs {number}\n").as_bytes());
+        git(&other, &["commit", "-qam", "Theirs"]);
+        git(&other, &["push", "-q"]);
+        house.write(&format!("notes/{mine}"), format!("mine {number}\n").as_bytes());
+        git(&notes, &["commit", "-qam", "Mine"]);
+    };
+    let level = || {
+        git(&notes, &["push", "-q"]);
+        git(&other, &["pull", "-q"]);
+    };
+    let own_merges = || git(&notes, &["rev-list", "--count", "--merges", "origin/main..HEAD"]);
+    for (number, (name, value, words, merges)) in [
+        ("pull.rebase", "false", &["pull"][..], "1"),
+        ("pull.rebase", "true", &["pull"], "0"),
+        ("branch.main.rebase", "false", &["pull"], "1"),
+        ("branch.main.rebase", "false", &["pull", "--rebase"], "0"),
+        ("branch.main.rebase", "interactive", &["pull"], "0"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        git(&notes, &["config", name, value]);
+        diverge(number, "a.md");
+        run_in(&house, "notes", words).good();
+        assert_eq!(own_merges(), merges, "{name} = {value}");
+        assert_eq!(house.read("notes/b.md"), format!("theirs {number}\n").as_bytes());
+        level();
+    }
+    // A rebase can keep own merges.
+    git(&notes, &["config", "branch.main.rebase", "merges"]);
+    git(&notes, &["switch", "-q", "-c", "side"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "Aside"]);
+    git(&notes, &["switch", "-q", "main"]);
+    diverge(5, "a.md");
+    git(&notes, &["merge", "-q", "--no-ff", "--no-edit", "side"]);
+    run_in(&house, "notes", &["pull"]).good();
+    assert_eq!(own_merges(), "1");
+    assert_eq!(git(&notes, &["log", "-1", "--format=%s", "HEAD~2"]), "Theirs", "below the own commits");
+    level();
+    // A rebase with conflicts is taken back, too.
+    diverge(6, "b.md");
+    let before = git(&notes, &["rev-parse", "HEAD"]);
+    run_in(&house, "notes", &["pull"]).refused(1, "b.md. Nothing was merged");
+    assert_eq!((git(&notes, &["rev-parse", "HEAD"]), house.read("notes/b.md")), (before, b"mine 6\n".to_vec()));
+    git(&notes, &["config", "branch.main.rebase", "sometimes"]);
+    run_in(&house, "notes", &["pull"]).refused(2, "the setting branch.main.rebase of Git is “sometimes”");
+}
+
+#[test]
+fn every_answer_is_json_on_request() {
+    let house = cloned_twice();
+    let notes = house.path("notes");
+    let answer = |words: &[&str]| {
+        let all: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        run_in(&house, "notes", &all).good().json()
+    };
+    let done = |words: &[&str]| {
+        let answer = answer(words);
+        assert_eq!(answer["done"], words[0], "{answer}");
+        assert!(answer["folder"].as_str().is_some_and(|folder| folder.ends_with("/notes")), "{answer}");
+        assert!(answer["output"].is_string(), "{answer}");
+        answer["branch"].clone()
+    };
+    let shown = answer(&["show", "HEAD"]);
+    assert_eq!((&shown["commit"]["summary"], &shown["complete"]), (&json!("First"), &json!(true)));
+    assert!(shown["diff"].as_str().is_some_and(|diff| diff.contains("+one\n")), "{shown}");
+    house.write("notes/c.md", b"c\n");
+    done(&["add", "c.md"]);
+    assert_eq!(git(&notes, &["diff", "--cached", "--name-only"]), "c.md");
+    let branch = done(&["commit", "-m", "Add c"]);
+    assert_eq!((&branch["branch"], &branch["ahead"], &branch["behind"]), (&json!("main"), &json!(1), &json!(0)));
+    assert_eq!(branch["head"].as_str(), Some(git(&notes, &["rev-parse", "HEAD"]).as_str()));
+    assert_eq!(done(&["push"])["ahead"], 0);
+    git(&house.path("other"), &["pull", "-q"]);
+    house.write("other/a.md", b"two\n");
+    git(&house.path("other"), &["commit", "-qam", "Two"]);
+    git(&house.path("other"), &["push", "-q"]);
+    assert_eq!(done(&["fetch"])["behind"], 1);
+    let branch = done(&["pull"]);
+    assert_eq!((&branch["behind"], &branch["upstream"]), (&json!(0), &json!("origin/main")));
+    assert_eq!(done(&["switch", "idea", "--create"])["branch"], "idea");
+    house.write("notes/a.md", b"three\n");
+    done(&["stash", "-m", "later"]);
+    let listed = answer(&["stash", "list"]);
+    assert_eq!((&listed[0]["number"], &listed[0]["message"]), (&json!(0), &json!("On idea: later")));
+    done(&["stash", "pop"]);
+    assert_eq!(house.read("notes/a.md"), b"three\n");
+
+    let address = format!("file://{}", house.path("remote.git").display());
+    let lines = run_in(&house, "", &["clone", &address, "copy", "--json"]).good().lines();
+    let [cloned, opened] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!((&cloned["done"], &cloned["branch"]["branch"]), (&json!("clone"), &json!("main")));
+    assert!(cloned["folder"].as_str().is_some_and(|folder| folder.ends_with("/copy")), "{cloned}");
+    assert_eq!((&opened["volume"], &opened["notes"]), (&json!("copy"), &json!(3)));
+}
+
+#[test]
+fn a_repository_of_another_user_is_explained_and_nothing_of_it_runs() {
+    if !is_root() {
+        println!("left out: only root can give files to another user");
+        return;
+    }
+    let calls = vec![("git_status", json!({})), ("git_commit", json!({"message": "x"})), ("git_diff", json!({}))];
+    let (address, results) = caller(calls);
+    let house = house(&address, &[("a.md", "# A\n"), ("sub/b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    let evil = write_program(&house, "evil", &format!("touch {}", house.path("hacked").display()));
+    for name in ["core.fsmonitor", "core.sshCommand", "core.pager", "gpg.program", "filter.x.clean"] {
+        git(&notes, &["config", name, &evil]);
+    }
+    std::fs::create_dir_all(notes.join(".git/hooks")).expect("made");
+    for name in ["pre-commit", "post-checkout", "pre-push", "reference-transaction"] {
+        std::fs::copy(&evil, notes.join(".git/hooks").join(name)).expect("copied");
+    }
+    house.write("notes/a.md", b"# B\n");
+    house.write("notes/sub/b.md", b"c\n");
+    let head = house.read("notes/.git/refs/heads/main");
+    std::os::unix::fs::chown(notes.join(".git"), Some(65_534), Some(65_534)).expect("given away");
+    let advice = format!("`git config --global --add safe.directory {}`", notes.display());
+    for folder in ["notes", "notes/sub"] {
+        for words in [
+            &["status"][..],
+            &["diff"],
+            &["log"],
+            &["show"],
+            &["blame", "b.md"],
+            &["branch"],
+            &["tag"],
+            &["stash", "list"],
+            &["conflicts"],
+            &["add", "b.md"],
+            &["add", "--hunk", "1", "b.md"],
+            &["restore", "b.md"],
+            &["resolve", "b.md", "--ours"],
+            &["commit", "-m", "x", "--all"],
+            &["fetch"],
+            &["pull"],
+            &["push"],
+            &["switch", "idea"],
+            &["merge", "idea"],
+            &["rebase", "idea"],
+            &["stash"],
+            &["merge-driver", "--install", ".", "--yes"],
+        ] {
+            let done = run_in(&house, folder, words).refused(2, "belongs to another user");
+            assert!(done.err.contains(&advice), "{words:?}: {}", done.err);
+        }
+    }
+    house.run(&["ask", "look", "--json"]).good();
+    let heard: Vec<String> = results.lock().expect("heard").clone();
+    assert!(heard.iter().all(|result| result.contains("belongs to another user")), "{heard:?}");
+    assert!(!house.path("hacked").exists(), "something of it ran");
+    assert_eq!(house.read("notes/.git/refs/heads/main"), head);
+    assert_eq!(house.read("notes/sub/b.md"), b"c\n");
+    // Once the user trusts it, it's a repository like any other.
+    house.write(".gitconfig", format!("[safe]\n\tdirectory = {}\n", notes.display()).as_bytes());
+    let status = run_in(&house, "notes/sub", &["status", "--json"]).good().json();
+    assert_eq!(status["files"], json!([{"status": " M", "path": "b.md"}]));
+    assert!(!house.path("hacked").exists(), "looking ran something");
+}
+
+#[test]
+fn the_text_of_a_note_follows_a_stash() {
+    let house = House::with(&[("a.md", "one\n\ntwo\n")]);
+    with_remote(&house);
+    let mut owner = house.owner("a.md");
+    owner.types(0, 0, "typed ");
+    until("it's in the file", || house.read("notes/a.md") == b"typed one\n\ntwo\n");
+    run_in(&house, "notes", &["stash", "-m", "for later"]).good();
+    until("the note is as committed", || house.cat("a.md") == b"one\n\ntwo\n");
+    owner.types(8, 0, " and more"); // behind “two”
+    until("it's in the file", || house.read("notes/a.md") == b"one\n\ntwo and more\n");
+    let diff = run_in(&house, "notes", &["show", "stash@{0}"]).good().text();
+    assert!(diff.contains("-one\n+typed one\n"), "{diff}");
+    // Over other changes of the same file, Git refuses, and the stash stays.
+    run_in(&house, "notes", &["stash", "pop"]).refused(2, "Changes that aren't committed would be lost");
+    assert_eq!(house.cat("a.md"), b"one\n\ntwo and more\n");
+    run_in(&house, "notes", &["commit", "-m", "More"]).good();
+    run_in(&house, "notes", &["stash", "pop"]).good();
+    until("the note has both", || house.cat("a.md") == b"typed one\n\ntwo and more\n");
+    assert_eq!(house.read("notes/a.md"), b"typed one\n\ntwo and more\n");
+    assert_eq!(run_in(&house, "notes", &["stash", "list", "--json"]).good().json(), Value::Array(Vec::new()));
+    owner.end();
+}
+
+/// Two clones that have diverged. In `notes`, Git takes a second to write `A.bin`, which comes before `a.md`, and makes
+/// the file `begun` before that. The branch `idea` is the remote's.
+fn slow_repository() -> House {
+    const TEXT: &str = "# Note\n\none\n\ntwo\n";
+    let attributes = (".gitattributes", "*.bin filter=slow\n");
+    let house = House::with(&[("a.md", TEXT), ("b.md", "b\n"), ("A.bin", "old"), attributes]);
+    with_remote(&house);
+    let (notes, other) = (house.path("notes"), house.path("other"));
+    git(&notes, &["push", "-q", "-u", "origin", "main"]);
+    git(&house.path(""), &["clone", "-q", "remote.git", "other"]);
+    know_user(&other);
+    house.write("other/A.bin", b"new");
+    house.write("other/a.md", TEXT.replace("two", "two by Grace").as_bytes());
+    git(&other, &["commit", "-qam", "Grace's"]);
+    git(&other, &["push", "-q"]);
+    house.write("notes/b.md", b"mine\n");
+    git(&notes, &["commit", "-qam", "Mine"]);
+    git(&notes, &["fetch", "-q"]);
+    git(&notes, &["branch", "-q", "--no-track", "idea", "origin/main"]);
+    let smudge = format!("touch {}; sleep 1; cat", house.path("begun").display());
+    git(&notes, &["config", "filter.slow.smudge", &smudge]);
+    git(&notes, &["config", "filter.slow.clean", "cat"]);
+    house
+}
+
+#[test]
+fn what_is_typed_while_git_works_is_kept() {
+    for words in [&["pull"][..], &["pull", "--rebase"], &["rebase", "idea"], &["switch", "idea"], &["merge", "idea"]] {
+        let house = slow_repository();
+        let notes = house.path("notes");
+        let mut owner = house.owner("a.md");
+        house.cat("a.md");
+        let all: Vec<&str> = ["git"].into_iter().chain(words.iter().copied()).collect();
+        let mut command = house.command(&all);
+        command.current_dir(&notes);
+        let work = std::thread::spawn(move || finish(command, b""));
+        until("Git writes files", || house.path("begun").exists());
+        owner.types(0, 0, "typed ");
+        work.join().expect("it ended").good();
+        let both = b"typed # Note\n\none\n\ntwo by Grace\n";
+        until(&format!("{words:?}: the note has both"), || house.cat("a.md") == both);
+        until(&format!("{words:?}: so has the file"), || house.read("notes/a.md") == both);
+        assert_eq!(house.read("notes/A.bin"), b"new");
+        assert_eq!(git(&notes, &["status", "--porcelain"]), "M a.md", "{words:?}");
+        owner.end();
+        assert_eq!(house.cat("a.md"), both, "{words:?}");
+    }
+}
+
+#[test]
+fn outputs_of_cells_go_along_only_when_asked_for() {
+    let first = "```python\nprint('tide', 3)\n```\n";
+    let house = House::with(&[("sub/a.md", &format!("# A\n\n{first}\n```python\n1 + 1\n```\n")), ("b.md", first)]);
+    with_remote(&house);
+    let status = || run_at(&house, "notes", &["status", "--json"]).good().json()["files"].clone();
+    let staged = || git(&house.path("notes"), &["diff", "--cached", "--name-status"]);
+    house.run(&["run", "sub/a.md"]).good();
+    house.run(&["run", "b.md"]).good();
+    assert_eq!(status(), json!([]), "outputs stay out of Git");
+    run_at(&house, "notes", &["add"]).good();
+    assert!(!house.path("notes/sub/a.md.outputs").exists());
+
+    // From a folder of the volume, for one note.
+    run_at(&house, "notes/sub", &["add", "a.md", "--with-outputs"]).good();
+    assert_eq!(house.read("notes/sub/a.md.outputs/cell-1.txt"), b"tide 3\n");
+    assert_eq!(house.read("notes/sub/a.md.outputs/cell-2.txt"), b"2\n");
+    assert_eq!(staged(), "A\tsub/a.md.outputs/cell-1.txt\nA\tsub/a.md.outputs/cell-2.txt");
+    assert!(!house.path("notes/b.md.outputs").exists(), "it wasn't named");
+    run_at(&house, "notes", &["commit", "-m", "With outputs"]).good();
+    // All notes of a volume by its name.
+    house.run(&["git", "commit", "-m", "All", "--volume", "notes", "--with-outputs"]).good();
+    assert_eq!(git(&house.path("notes"), &["show", "--format=", "--name-only"]), "b.md.outputs/cell-1.txt");
+
+    // The same result again is no change.
+    house.run(&["run", "sub/a.md"]).good();
+    run_at(&house, "notes", &["add", "--with-outputs"]).good();
+    assert_eq!((status(), staged().as_str()), (json!([]), ""));
+
+    // Another result is one; a cell that is gone takes its file along, and files of others stay.
+    house.write("notes/sub/a.md", b"# A\n\n```python\nprint('tide', 4)\n```\n");
+    house.write("notes/sub/a.md.outputs/mine.txt", b"mine\n");
+    house.run(&["run", "sub/a.md"]).good();
+    let refused = run_at(&house, "notes", &["commit", "sub/a.md", "--with-outputs"]);
+    refused.refused(2, "a commit needs a message");
+    assert_eq!(house.read("notes/sub/a.md.outputs/cell-1.txt"), b"tide 3\n");
+    run_at(&house, "notes", &["commit", "sub/a.md", "-m", "Rise", "--with-outputs"]).good();
+    let shown = git(&house.path("notes"), &["show", "--format=", "--name-status"]);
+    assert_eq!(shown, "M\tsub/a.md\nM\tsub/a.md.outputs/cell-1.txt\nD\tsub/a.md.outputs/cell-2.txt");
+    assert_eq!(status(), json!([{"status": "??", "path": "sub/a.md.outputs/mine.txt"}]));
+
+    // A deleted note takes its outputs along.
+    house.run(&["rm", "b.md"]).good();
+    run_at(&house, "notes", &["add", "--with-outputs"]).good();
+    assert!(
+        staged().contains("D\tb.md.outputs/cell-1.txt") && !house.path("notes/b.md.outputs").exists(),
+        "{}",
+        staged()
+    );
+    run_at(&house, "notes", &["status", "--with-outputs"]).refused(2, "--with-outputs goes with add and commit");
+    run_at(&house, "W", &["add", "--with-outputs"]).refused(2, "no volume contains");
+}

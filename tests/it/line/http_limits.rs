@@ -1,0 +1,425 @@
+//! Clients of the HTTP server that ask too often, are too many, are slow, or don't read: what they get, and that others
+//! are answered meanwhile.
+
+use super::agents;
+use super::http_server::{Answer, EventClient, NOTE, Server, notes, request_text, token};
+use crate::program::{strict, until};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+const VOLUMES: &str = "/api/v1/volumes";
+/// Beyond this number of connections, requests are refused.
+const MAX_CONNECTIONS: usize = 2_048;
+/// Others are answered in this time, whatever a few clients do.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// Sends the same request many times over each of eight connections, without waiting for answers. Returns the answers.
+fn ask_often(server: &Server, token: &str, path: &str, count: usize) -> String {
+    const CONNECTIONS: usize = 8;
+    let host = &server.address;
+    let one = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    let last = request_text(host, token, "GET", path, &[], "");
+    let requests = one.repeat(count / CONNECTIONS - 1) + &last;
+    std::thread::scope(|scope| {
+        let ask = || {
+            let mut stream = server.connect();
+            stream.write_all(requests.as_bytes()).expect("sent");
+            let mut answers = Vec::new();
+            stream.read_to_end(&mut answers).expect("answers");
+            String::from_utf8(answers).expect("text")
+        };
+        let threads: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("answers")).collect()
+    })
+}
+
+/// Returns how many answers have this status.
+fn count_status(answers: &str, status: u16) -> usize {
+    answers.matches(&format!("HTTP/1.1 {status} ")).count()
+}
+
+#[test]
+fn who_asks_too_often_waits_and_others_do_not() {
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let eager = token(&house, "eager", &[]);
+    let server = Server::new(&house);
+    let guessed = format!("{}x", &read[..read.len() - 1]);
+    // 200 wrong tokens at once, and 20 a second.
+    for wrong in [guessed.as_str(), "tb_000000000000_0", "x"] {
+        let answers = ask_often(&server, wrong, VOLUMES, 400);
+        let (refused, limited) = (count_status(&answers, 401), count_status(&answers, 429));
+        assert_eq!(refused + limited, 400, "{wrong}: {answers}");
+        assert!(limited > 0, "{wrong}: {refused} were answered");
+        let lower = answers.to_lowercase();
+        assert_eq!(lower.matches("retry-after: 1\r\n").count(), limited, "{wrong}");
+        assert_eq!(lower.matches("content-type: application/problem+json").count(), 400, "{wrong}");
+        assert!(answers.contains("too many requests without a valid token"), "{wrong}");
+        // Meanwhile a valid token is answered.
+        server.get(&read, VOLUMES).code(200);
+    }
+    // After the time that was named, a wrong token is called wrong again.
+    std::thread::sleep(Duration::from_millis(1_200));
+    server.get(&guessed, VOLUMES).refused(401, "isn't known");
+    // A valid token is limited to 1,000 at once, and 200 a second. What it may not do costs little.
+    let answers = ask_often(&server, &eager, "/api/v1/tokens", 3_200);
+    let (answered, limited) = (count_status(&answers, 403), count_status(&answers, 429));
+    assert_eq!(answered + limited, 3_200);
+    assert!(answered >= 1_000 && limited > 0, "{answered} were answered");
+    assert!(answers.contains("too many requests with this token"));
+    server.get(&read, VOLUMES).code(200);
+    until("the token is answered again", || server.get(&eager, VOLUMES).status == 200);
+    server.end();
+}
+
+#[test]
+fn beyond_the_maximum_of_connections_requests_are_refused_until_some_end() {
+    // This process holds one end of each.
+    if host::rlimits::raise_open_file_limit() < 2 * MAX_CONNECTIONS {
+        assert!(!strict(), "TRACEBOOK_CI=1 and too few open files are allowed: `ulimit -Hn`");
+        println!("left out: too few open files are allowed");
+        return;
+    }
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let mut idle: VecDeque<TcpStream> = (0..MAX_CONNECTIONS / 2).map(|_| server.connect()).collect();
+    server.get(&read, VOLUMES).code(200);
+    let mut refused = None;
+    until("a request is refused", || {
+        idle.extend((idle.len()..MAX_CONNECTIONS + 50).map(|_| server.connect()));
+        let answer = server.get(&read, VOLUMES);
+        if answer.status == 200 {
+            // The server has closed the oldest meanwhile, since they say nothing.
+            idle.drain(..MAX_CONNECTIONS / 4);
+            return false;
+        }
+        refused = Some(answer);
+        true
+    });
+    refused.expect("an answer").refused(503, "too many connections are open");
+    drop(idle);
+    until("requests are answered again", || server.get(&read, VOLUMES).status == 200);
+    server.end();
+}
+
+/// Returns whether a process listens on any TCP port.
+fn listens_on_tcp(pid: u32) -> bool {
+    let listed = |name: &str| std::fs::read_to_string(name).unwrap_or_default();
+    let listed = listed("/proc/net/tcp") + &listed("/proc/net/tcp6");
+    // The fourth field is the state, of which 0A is to listen; the tenth is the socket's number.
+    let listening: BTreeSet<String> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.get(3) == Some(&"0A"))
+        .filter_map(|fields| fields.get(9).map(|number| format!("socket:[{number}]")))
+        .collect();
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the process's files");
+    let mut targets = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+    targets.any(|target| listening.contains(&*target.to_string_lossy()))
+}
+
+#[test]
+fn without_tcp_only_the_socket_in_the_workspace_is_served() {
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    house.run(&["serve", "--no-tcp", "--listen", "127.0.0.1:0"]).refused(2, "choose one of --listen and --no-tcp");
+    let server = Server::with(&house, &["--no-tcp"]);
+    assert_eq!((server.address.as_str(), server.pair.as_str()), ("", ""));
+    assert!(!listens_on_tcp(server.pid()));
+    let ask = |token: &str| {
+        let mut stream = UnixStream::connect(&server.socket).expect("connected");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        stream.write_all(request_text("localhost", token, "GET", VOLUMES, &[], "").as_bytes()).expect("sent");
+        Answer::read(&mut stream)
+    };
+    assert_eq!(ask(&read).code(200).json()["volumes"][0]["name"], "notes");
+    ask("").refused(401, "Bearer");
+    let mode = std::fs::metadata(&server.socket).expect("a socket").permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    server.end();
+    // Without the option, it listens.
+    let server = Server::new(&house);
+    assert!(listens_on_tcp(server.pid()));
+    server.end();
+}
+
+/// Returns what a cell printed, of the outputs of a run.
+fn printed(ran: &Value, cell: u64) -> String {
+    let outputs = ran["outputs"].as_array().expect("a list").iter().filter(|output| output["cell"] == cell);
+    outputs.map(|output| output["text"].to_string()).collect()
+}
+
+#[test]
+fn a_running_cell_is_interrupted_and_its_kernel_keeps_its_names() {
+    let house = notes();
+    let first = "```python\nimport time\nkept = time.time()\nprint(kept)\n```";
+    let cells = format!("# Long\n\n{first}\n\n```python\nwhile True: pass\n```\n\n```python\nprint(kept)\n```\n");
+    house.write("notes/Long.md", cells.as_bytes());
+    let run = token(&house, "runner", &["--scopes", "read,run"]);
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let stop = json!({"volume": "notes", "path": "Long.md"});
+    let ask = |cell: u64| {
+        let body = json!({"volume": "notes", "path": "Long.md", "cell": cell});
+        server.post(&run, "/api/v1/cells/run", &body)
+    };
+    let status = |cell: usize| {
+        let outputs = server.get(&read, "/api/v1/cells/outputs?volume=notes&path=Long.md").code(200).json();
+        let cells = outputs["cells"].as_array().expect("a list").clone();
+        cells.into_iter().find(|one| one["cell"] == cell).map_or(Value::Null, |one| one["status"].clone())
+    };
+    let kept = ask(1).code(200).json();
+    assert!(printed(&kept, 1).contains('.'), "{kept}");
+    let ended = std::thread::scope(|scope| {
+        let endless = scope.spawn(|| ask(2));
+        until("it runs", || status(2) == "running");
+        server.post(&read, "/api/v1/cells/stop", &stop).refused(403, "`run`");
+        let other = json!({"volume": "notes", "path": "Cells.md"});
+        let others = server.post(&run, "/api/v1/cells/stop", &other).status;
+        assert!(matches!(others, 204 | 422), "{others}");
+        assert!(!endless.is_finished() && status(2) == "running", "{}", status(2));
+        server.post(&run, "/api/v1/cells/stop", &stop).code(204);
+        endless.join().expect("an answer").code(200).json()
+    });
+    assert_eq!(ended["ok"], false, "{ended}");
+    assert_ne!(status(2), "running");
+    // It was interrupted, not ended: what the first cell kept is still there.
+    let again = ask(3).code(200).json();
+    assert!(again["ok"] == true && printed(&again, 3) == printed(&kept, 1), "{again}, {kept}");
+    // Where nothing runs, nothing is interrupted.
+    let idle = server.post(&run, "/api/v1/cells/stop", &stop).status;
+    assert!(matches!(idle, 204 | 422), "{idle}");
+    server.post(&run, "/api/v1/cells/stop", &json!({"volume": "notes", "path": "None.md"})).refused(404, "no note");
+    server.end();
+}
+
+/// A client that sends one byte after the other.
+struct DrippingClient {
+    stream: TcpStream,
+    said: Vec<u8>,
+    is_closed: bool,
+}
+
+impl DrippingClient {
+    fn new(server: &Server, first: &str) -> DrippingClient {
+        let mut stream = server.connect();
+        stream.write_all(first.as_bytes()).expect("sent");
+        stream.set_nonblocking(true).expect("set");
+        DrippingClient { stream, said: Vec::new(), is_closed: false }
+    }
+
+    /// Takes what has arrived, and sends a byte more.
+    fn drip(&mut self) {
+        let mut bytes = [0; 4_096];
+        while !self.is_closed {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => self.is_closed = true,
+                Ok(length) => self.said.extend_from_slice(&bytes[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.is_closed = true,
+            }
+        }
+        // If it's closed meanwhile, the next read says so.
+        let _ = self.stream.write(b"x");
+    }
+}
+
+#[test]
+fn clients_that_drip_bytes_are_closed_and_hold_up_nobody() {
+    let house = notes();
+    let all = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let head = format!("GET {VOLUMES} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {all}\r\nX-Slow: ");
+    let body = format!(
+        "PUT {NOTE}Slow.md HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {all}\r\nIf-None-Match: *\r\n\
+         Content-Length: 10000\r\n\r\n"
+    );
+    let firsts = [head.as_str(), body.as_str()];
+    let mut clients: Vec<DrippingClient> = (0..60).map(|at| DrippingClient::new(&server, firsts[at % 2])).collect();
+    let begun = Instant::now();
+    while clients.iter().any(|client| !client.is_closed) {
+        assert!(begun.elapsed() < Duration::from_secs(50), "some are still open");
+        clients.iter_mut().for_each(DrippingClient::drip);
+        let asked = Instant::now();
+        server.get(&all, VOLUMES).code(200);
+        assert!(asked.elapsed() < ANSWER_TIME, "{:?}", asked.elapsed());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    // They weren't refused for another reason.
+    assert!(begun.elapsed() > Duration::from_secs(8), "{:?}", begun.elapsed());
+    for (at, client) in clients.iter().enumerate() {
+        let said = String::from_utf8_lossy(&client.said);
+        let is_slow = said.starts_with("HTTP/1.1 408");
+        assert!(is_slow || (at % 2 == 0 && said.is_empty()), "{at}: {said}");
+    }
+    assert!(!house.path("notes/Slow.md").exists());
+    server.end();
+}
+
+/// Resident memory of a process in MiB.
+fn memory_of(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process's state");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
+}
+
+/// Connects with a small buffer, which is soon full of what isn't read.
+fn connect_with_small_buffer(server: &Server) -> TcpStream {
+    let address = server.address.parse().expect("an address");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let connected: std::io::Result<TcpStream> = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(32 << 10)?;
+        socket.connect(address).await?.into_std()
+    });
+    let stream = connected.expect("connected");
+    stream.set_nonblocking(false).expect("set");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    stream
+}
+
+#[test]
+fn clients_that_do_not_read_a_large_file_cost_no_memory() {
+    const CLIENTS: u64 = 20;
+    const FILE_MIB: u64 = 30;
+    let house = notes();
+    let large: Vec<u8> = (0..FILE_MIB << 20).map(|at| (at >> 12) as u8).collect();
+    house.write("notes/large.bin", &large);
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let path = "/api/v1/volumes/notes/attachments/large.bin";
+    let part = server.send(&read, "GET", path, &[("Range", "bytes=0-2097151")], "").code(206);
+    assert!(part.body == large[..2 << 20], "other bytes");
+    let before = memory_of(server.pid());
+    let mut idle: Vec<TcpStream> = (1..CLIENTS).map(|_| connect_with_small_buffer(&server)).collect();
+    idle.push(server.connect());
+    for stream in &mut idle {
+        let request = request_text(&server.address, &read, "GET", path, &[], "");
+        stream.write_all(request.as_bytes()).expect("sent");
+        // The answer has begun.
+        stream.read_exact(&mut [0; 15]).expect("an answer");
+    }
+    let asked = Instant::now();
+    for _ in 0..20 {
+        server.get(&read, VOLUMES).code(200);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(asked.elapsed() < ANSWER_TIME, "{:?}", asked.elapsed());
+    let grown = memory_of(server.pid()).saturating_sub(before);
+    assert!(grown < CLIENTS * FILE_MIB / 3, "{grown} MiB for {CLIENTS} clients that don't read");
+    // One that reads later gets the rest.
+    let mut late = idle.pop().expect("a client");
+    drop(idle);
+    let mut rest = Vec::new();
+    late.read_to_end(&mut rest).expect("the rest");
+    assert!(rest.ends_with(&large), "other bytes");
+    server.end();
+}
+
+/// Reads events until `count` runs have ended. Returns the number of bytes of all.
+fn read_until_ended(client: &mut EventClient, count: usize) -> usize {
+    let (mut bytes, mut ended) = (0, 0);
+    while ended < count {
+        let (_, event) = client.next();
+        assert_ne!(event["kind"], "GAP", "{event}");
+        bytes += event.to_string().len();
+        ended += usize::from(event["kind"] == "RUN_ENDED");
+    }
+    bytes
+}
+
+#[test]
+fn clients_that_do_not_read_events_hold_up_nobody_and_lose_nothing() {
+    const CLIENTS: usize = 20;
+    const TASKS: usize = 60;
+    // Without spaces, the model sends it at once.
+    let model = agents::model(|_, _| ("long\n".repeat(12_000), Vec::new()));
+    let house = agents::house(&model, &[("Boat.md", "# Boat\n")]);
+    let all = token(&house, "all", &["--scopes", "read,agent"]);
+    let server = Server::new(&house);
+    let client = |stream: TcpStream| EventClient::over(stream, &server, &all, &[]);
+    let mut reader = client(server.connect());
+    let mut idle: Vec<EventClient> = (0..CLIENTS).map(|_| client(connect_with_small_buffer(&server))).collect();
+    let before = memory_of(server.pid());
+    let sent = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read_until_ended(&mut reader, TASKS));
+        let description = "Say a word. ".repeat(2_500);
+        for _ in 0..TASKS {
+            server.post(&all, "/api/v1/tasks", &json!({"description": description})).code(201);
+        }
+        reading.join().expect("all events")
+    });
+    // More than what the system keeps for a client that doesn't read.
+    assert!(sent > 3 << 20, "{sent} bytes");
+    let grown = memory_of(server.pid()).saturating_sub(before);
+    assert!(grown < 400, "{grown} MiB");
+    let asked = Instant::now();
+    server.get(&all, VOLUMES).code(200);
+    assert!(asked.elapsed() < ANSWER_TIME, "{:?}", asked.elapsed());
+    // Those that read later get all of it.
+    for late in idle.iter_mut().take(2) {
+        let late = read_until_ended(late, TASKS);
+        assert!(late.abs_diff(sent) < 10_000, "{late} of {sent} bytes");
+    }
+    drop((idle, reader));
+    server.end();
+}
+
+/// The first message of a TLS connection, for TLS 1.2 with one cipher suite.
+fn client_hello() -> Vec<u8> {
+    let extensions = [
+        &[0x00_u8, 0x0a, 0, 4, 0, 2, 0x00, 0x1d][..], // groups: X25519
+        &[0x00, 0x0b, 0, 2, 1, 0],                    // points: uncompressed
+        &[0x00, 0x0d, 0, 4, 0, 2, 0x04, 0x03],        // signatures: ECDSA with P-256
+        &[0x00, 0x17, 0, 0],                          // extended master secret
+    ]
+    .concat();
+    let mut hello = [&[3_u8, 3][..], &[7; 32], &[0], &[0, 2, 0xc0, 0x2b], &[1, 0]].concat();
+    hello.extend([0, extensions.len() as u8]);
+    hello.extend(extensions);
+    let handshake = [&[1, 0, 0, hello.len() as u8][..], &hello].concat();
+    [&[22, 3, 1, 0, handshake.len() as u8][..], &handshake].concat()
+}
+
+#[test]
+fn half_a_tls_handshake_is_closed_and_holds_up_nobody() {
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let server = Server::with(&house, &["--listen", "127.0.0.1:0", "--tls"]);
+    let hello = client_hello();
+    // Nothing, the beginning of a message, and a message that isn't followed by the next one.
+    let parts = [&[][..], &hello[..1], &hello[..hello.len() / 2], &hello];
+    let mut halves: Vec<TcpStream> = (0..80).map(|_| server.connect()).collect();
+    for (at, half) in halves.iter_mut().enumerate() {
+        half.write_all(parts[at % parts.len()]).expect("sent");
+    }
+    let begun = Instant::now();
+    // Others get to the server's first message, and over the socket to an answer.
+    for _ in 0..5 {
+        let mut other = server.connect();
+        other.write_all(&hello).expect("sent");
+        let mut answer = [0; 6];
+        other.read_exact(&mut answer).expect("an answer");
+        assert_eq!((answer[0], answer[5]), (22, 2), "no hello of a server: {answer:?}");
+        let mut stream = UnixStream::connect(&server.socket).expect("connected");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        stream.write_all(request_text("localhost", &read, "GET", VOLUMES, &[], "").as_bytes()).expect("sent");
+        Answer::read(&mut stream).code(200);
+    }
+    assert!(begun.elapsed() < ANSWER_TIME, "{:?}", begun.elapsed());
+    for (at, half) in halves.iter_mut().enumerate() {
+        let mut said = Vec::new();
+        // An end is an end, also an abrupt one; a timeout isn't.
+        if let Err(error) = half.read_to_end(&mut said) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{at}");
+        }
+        assert!(at % parts.len() == 3 || said.len() < 20, "{at}: {said:?}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    server.end();
+}

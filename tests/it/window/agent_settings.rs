@@ -1,0 +1,83 @@
+//! Limits, approvals and MCP servers in the window: written into `config.yaml`, with its comments kept.
+
+use super::*;
+use engine::commands::CommandId;
+
+fn config(bench: &Bench) -> String {
+    std::fs::read_to_string(bench.folder.path().join("workspace/config.yaml")).unwrap_or_default()
+}
+
+/// A window on a workspace with this configuration.
+fn configured(text: &str) -> (Bench, Driven) {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let workspace = bench.folder.path().join("workspace");
+    std::fs::create_dir_all(&workspace).expect("a folder");
+    std::fs::write(workspace.join("config.yaml"), text).expect("a file");
+    let window = bench.opened();
+    (bench, window)
+}
+
+fn go(window: &mut Driven, command: CommandId) {
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, command);
+    window.run();
+}
+
+fn fill(window: &mut Driven, label: &str, text: &str) {
+    window.get_by_role_and_label(Role::TextInput, label).focus();
+    window.run();
+    press(window, CTRL, Key::A);
+    type_text(window, text);
+    press(window, NONE, Key::Enter);
+}
+
+#[test]
+fn the_budget_page_sets_the_limits() {
+    let (bench, mut window) = configured("# mine\nbudget:\n  # a comment\n  month: 3\n");
+    go(&mut window, CommandId::ViewBudget);
+    until(&mut window, "the page", |window| window.query_by_role_and_label(Role::TextInput, "Monthly limit").is_some());
+    fill(&mut window, "Monthly limit", "a lot");
+    until(&mut window, "it is refused", |window| {
+        window.query_all_by_label_contains("isn't an amount").next().is_some()
+    });
+    fill(&mut window, "Monthly limit", "12.50");
+    until(&mut window, "it is written", |_| config(&bench).contains("month: 12.5"));
+    until(&mut window, "it counts", |window| {
+        window.query_all_by_label_contains("$12.50 of $12.50 left").next().is_some()
+    });
+    fill(&mut window, "Monthly limit of a project", "4");
+    until(&mut window, "it is written", |_| config(&bench).contains("project: 4"));
+    let written = config(&bench);
+    assert!(written.starts_with("# mine\n") && written.contains("# a comment"), "{written}");
+}
+
+#[test]
+fn what_runs_without_approval_is_a_setting() {
+    let (bench, mut window) = configured("# mine\n");
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    until(&mut window, "the setting", |window| window.query_by_role_and_label(Role::RadioButton, "Nothing").is_some());
+    window.get_by_role_and_label(Role::RadioButton, "Nothing").click_accesskit();
+    until(&mut window, "it is written", |_| config(&bench).contains("auto_approve_level: none"));
+    until(&mut window, "it is said", |window| {
+        window.query_all_by_label_contains("Every tool call of an agent asks first.").next().is_some()
+    });
+}
+
+#[test]
+fn an_mcp_server_is_added_and_switched_off() {
+    let (bench, mut window) = configured("# mine\n");
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    let field = "Command or address of an MCP server";
+    until(&mut window, "the field", |window| window.query_by_role_and_label(Role::TextInput, field).is_some());
+    fill(&mut window, field, "http://127.0.0.1:1/mcp");
+    until(&mut window, "it is written", |_| config(&bench).contains("http://127.0.0.1:1/mcp"));
+    let row = "MCP server server: ";
+    until(&mut window, "it has a row", |window| window.query_all_by_label_contains(row).next().is_some());
+    window.get_by_role_and_label(Role::Button, "Sign in to server");
+    window.get_by_role_and_label(Role::Switch, "Use server").click_accesskit();
+    until(&mut window, "it is off", |_| config(&bench).contains("enabled: false"));
+    until(&mut window, "it is said", |window| window.query_by_label("MCP server server: Off.").is_some());
+    assert!(window.query_by_label("Sign in to server").is_none());
+}

@@ -1,0 +1,186 @@
+//! Nothing surprising: closing with running work asks, failures offer an action, safe mode starts nothing.
+
+use super::agent::{ask, asked, model, run, soon};
+use super::*;
+use engine::KernelPhase;
+use engine::commands::CommandId;
+use std::sync::mpsc::channel;
+
+fn close(window: &mut Driven) {
+    let viewport = window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default();
+    viewport.events.push(egui::ViewportEvent::Close);
+    window.step();
+}
+
+fn is_told(window: &Driven, command: &egui::ViewportCommand) -> bool {
+    window.output().viewport_output[&egui::ViewportId::ROOT].commands.contains(command)
+}
+
+fn is_busy(window: &Driven) -> bool {
+    session(window).notes().any(|note| matches!(note.kernel, KernelPhase::Busy(_)))
+}
+
+fn shows(window: &Driven, label: &str) -> bool {
+    window.query_all_by_label_contains(label).next().is_some()
+}
+
+/// Clicks a button, and steps frames until the window was told to close.
+fn click_and_close(window: &mut Driven, label: &str) {
+    window.get_by_role_and_label(Role::Button, label).click();
+    let begun = Instant::now();
+    while !is_told(window, &egui::ViewportCommand::Close) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the window is told to close");
+        window.step();
+    }
+    // The event loop then asks the window again.
+    close(window);
+}
+
+#[test]
+fn closing_with_a_running_cell_asks_once() {
+    let bench = Bench::new(&[("Loop.md", "```python\nwhile True: pass\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it runs", |window| is_busy(window));
+    close(&mut window);
+    assert!(is_told(&window, &egui::ViewportCommand::CancelClose), "it stays open");
+    window.run_steps(3);
+    assert!(shows(&window, "A cell of Loop is running."));
+    window.get_by_role_and_label(Role::Button, "Keep open").click();
+    window.run_steps(4);
+    assert!(window.query_by_label("Stop and close?").is_none() && is_busy(&window));
+    close(&mut window);
+    window.run_steps(3);
+    click_and_close(&mut window, "Stop and close");
+    soon(&mut window, "the cell has stopped", |window| !is_busy(window));
+    assert!(window.query_by_label("Stop and close?").is_none(), "it asks no second time");
+}
+
+#[test]
+fn closing_while_an_agent_works_stops_its_run() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let (address, go) = model(|_, _| ("I think ‖ so.".to_owned(), Vec::new()));
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "What is this?");
+    soon(&mut window, "it works", |window| session(window).agents().open_runs().any(engine::AgentRun::is_awake));
+    close(&mut window);
+    window.run_steps(3);
+    assert!(shows(&window, "An agent is working."));
+    click_and_close(&mut window, "Stop and close");
+    soon(&mut window, "the run has stopped", |window| run(window).about.ending.is_some());
+    drop(go);
+}
+
+#[test]
+fn a_bug_report_is_written_and_its_folder_is_shown() {
+    let bench = Bench::new(&[("One.md", "private words\n")]);
+    let mut window = bench.opened();
+    let (send, opened) = channel();
+    window.state_mut().use_file_opener(std::sync::Arc::new(move |path| {
+        send.send(path.to_owned())?;
+        Ok(())
+    }));
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::HelpReport);
+    until(&mut window, "the report is there", |window| window.query_by_label("Bug report").is_some());
+    window.get_by_role_and_label(Role::Button, "Show in folder").click();
+    window.run();
+    let folder = opened.recv_timeout(Duration::from_secs(20)).expect("the folder is opened");
+    assert_eq!(folder, bench.folder.path().join("workspace/reports"));
+    let files: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().map(|file| file.file_name()).collect();
+    assert!(files.len() == 1 && files[0].to_string_lossy().ends_with(".tar.gz"), "{files:?}");
+}
+
+/// Leaves a crash report of a window that was open for this long.
+fn crash(bench: &Bench, number: usize, seconds: usize) {
+    let logs = bench.folder.path().join("workspace/logs");
+    std::fs::create_dir_all(&logs).expect("a folder");
+    let text = format!("Tracebook\nthread: main\nseconds since the window opened: {seconds}\n\nframes\n");
+    std::fs::write(logs.join(format!("crash-000170000000{number}-77-1.txt")), text).expect("a file");
+}
+
+#[test]
+fn a_crash_at_the_start_offers_safe_mode() {
+    let bench = Bench::new(&[("Cells.md", "```python\n6 * 7\n```\n")]);
+    let mut window = bench.opened();
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    crash(&bench, 1, 5);
+    let mut window = bench.window();
+    window.get_by_label("Tracebook crashed right after its last start");
+    window.get_by_role_and_label(Role::Button, "Start in safe mode").click();
+    window.run();
+    assert!(window.state().note().is_none(), "no tab is restored");
+    until(&mut window, "the tree", |window| window.query_by_role_and_label(Role::TreeItem, "Cells").is_some());
+    assert!(shows(&window, "Safe mode: no cells"), "it says so");
+    window.get_by_role_and_label(Role::TreeItem, "Cells").click();
+    until(&mut window, "the note can be read", |window| text(window).is_some());
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it is refused", |window| shows(window, "Dismiss: Safe mode starts no cells"));
+    assert!(session(&window).notes().all(|note| note.kernel == KernelPhase::Off));
+    window.into_state().close().expect("all is saved");
+    // Otherwise it starts as usual.
+    crash(&bench, 2, 5);
+    let mut window = bench.window();
+    window.get_by_role_and_label(Role::Button, "Start normally").click();
+    until(&mut window, "the last note is there", |window| text(window).is_some());
+    window.into_state().close().expect("all is saved");
+    // A crash after an hour is no failed start.
+    crash(&bench, 3, 3_600);
+    let window = bench.window();
+    assert!(window.query_by_label("Tracebook crashed right after its last start").is_none());
+    assert!(shows(&window, "Tracebook crashed the last time it ran."));
+    window.get_by_label("Report…");
+}
+
+#[test]
+fn a_crashed_kernel_can_be_restarted_at_its_output() {
+    let bench = Bench::new(&[("Cells.md", "```python\nimport os\nos._exit(7)\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has crashed", |window| shows(window, "The kernel crashed."));
+    window.get_by_label("Run cell 1 again");
+    window.get_by_label("Restart kernel after the crash in cell 1").click();
+    window.run();
+    assert!(window.state_mut().take_ran().contains(&CommandId::KernelRestart));
+}
+
+#[test]
+fn a_note_that_cannot_be_written_offers_another_try() {
+    let bench = Bench::new(&[("A.md", "one\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(3);
+    window.run();
+    // A folder is in the file's place.
+    let file = bench.notes().join("A.md");
+    std::fs::remove_file(&file).expect("removed");
+    std::fs::create_dir_all(file.join("inside")).expect("a folder");
+    type_text(&mut window, " more");
+    until(&mut window, "it is said", |window| shows(window, "Can't write A:"));
+    std::fs::remove_dir_all(&file).expect("removed");
+    window.get_by_role_and_label(Role::Button, "Open folder");
+    window.get_by_role_and_label(Role::Button, "Try again").click();
+    until(&mut window, "it is written", |_| std::fs::read_to_string(&file).is_ok_and(|text| text == "one more\n"));
+    until(&mut window, "nothing is wrong", |window| !shows(window, "Can't write A:"));
+}
+
+#[test]
+fn cleared_lists_can_be_restored() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::NoteStar);
+    window.run();
+    window.get_by_label("Settings").click();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Window and tree").click();
+    window.run();
+    let stars = |window: &Driven| session(window).settings().starred.len();
+    for (label, count) in [("Remove all stars", 0), ("Restore stars", 1)] {
+        // The row may be below the visible area.
+        window.get_by_role_and_label(Role::Button, label).click_accesskit();
+        window.run();
+        assert_eq!(stars(&window), count, "{label}");
+    }
+    assert!(window.query_by_label("Restore stars").is_none());
+}
