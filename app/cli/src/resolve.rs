@@ -164,8 +164,8 @@ pub(super) fn read_new_path(
     volume: Option<&str>,
     own: Option<DocId>,
 ) -> Result<(Option<String>, String), CliError> {
-    if word.starts_with("./") {
-        return Ok((volume.map(ToOwned::to_owned), word.to_owned()));
+    if let Some(exact) = word.strip_prefix("./") {
+        return Ok((volume.map(ToOwned::to_owned), exact.trim_start_matches("./").to_owned()));
     }
     // Whether there's a folder called as the volume decides.
     wait_for_volumes(scene, true)?;

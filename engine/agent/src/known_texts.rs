@@ -1,4 +1,5 @@
-//! What a run knows of the notes that it has read, so that it doesn't overwrite what other runs have changed since.
+//! What a run knows of the notes that it has read, so that it doesn't overwrite what the user, other runs or other
+//! programs have changed since.
 
 use std::collections::BTreeMap;
 use store::DocId;
@@ -6,11 +7,11 @@ use text::diff;
 use text::note_merge::merge_notes;
 
 /// What is said of a write that was merged with another run's changes.
-pub const MERGED_WRITE_REMARK: &str = "Another agent has changed it since you read it, so your text was merged with \
-    its changes. Read it again before you write it again.";
+pub const MERGED_WRITE_REMARK: &str = "It was changed since you read it, by the user or another agent, so your text \
+    was merged with that. Read it again before you write it again.";
 
-/// The notes that a run has read. The text that the run knows is kept from the moment on at which another run changes
-/// the note.
+/// The notes that a run has read. The text that the run knows is kept from the moment on at which somebody else
+/// changes the note.
 #[derive(Clone, Debug, Default)]
 pub struct KnownTexts {
     notes: BTreeMap<DocId, Option<String>>,
@@ -25,7 +26,7 @@ pub struct MergedWrite {
     pub is_merged: bool,
 }
 
-/// A message for the model: it and another run changed the same passage, with both changes and the current text.
+/// A message for the model: it and somebody else changed the same passage, with both changes and the current text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConflictingWriteError(pub String);
@@ -36,7 +37,12 @@ impl KnownTexts {
         self.notes.insert(note, None);
     }
 
-    /// Records that another run changes a note, whose text is `before` until then.
+    /// Returns whether the run has read the note, and nobody else has changed it since.
+    pub fn knows_current(&self, note: DocId) -> bool {
+        self.notes.get(&note) == Some(&None)
+    }
+
+    /// Records that somebody else changes a note, whose text is `before` until then.
     pub fn record_change_by_other(&mut self, note: DocId, before: &str) {
         if let Some(known) = self.notes.get_mut(&note) {
             known.get_or_insert_with(|| before.to_owned());
@@ -67,8 +73,8 @@ impl KnownTexts {
             None => {
                 let [theirs, ours] = [current, new].map(|text| diff::unified_diff(path, Some(&known), Some(text)));
                 Err(ConflictingWriteError(format!(
-                    "Another agent has changed {path} since you read it, and you both changed the same passage, so \
-                     nothing was written. Write it again with both changes, or ask the user.\n\nThe other agent's \
+                    "{path} was changed since you read it, by the user or another agent, and you both changed the same \
+                     passage, so nothing was written. Write it again with both changes, or ask the user.\n\nThe other \
                      change:\n{theirs}\nYour change:\n{ours}\nThe note as it is now:\n{current}"
                 )))
             }

@@ -320,7 +320,7 @@ fn apply_routing_rules<'a>(
         let mut named: Vec<&str> = match is_cheapest {
             // A rule doesn't send anything to a provider that nobody has named.
             true => {
-                let near = open.iter().filter(|(_, end, _)| end.local).map(|(name, ..)| *name);
+                let near = open.iter().filter(|(_, end, _)| llm.prefer_local && end.local).map(|(name, ..)| *name);
                 near.chain(find(&llm.default_provider))
                     .chain(llm.fallback.iter().filter_map(|name| find(name)))
                     .collect()

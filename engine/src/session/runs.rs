@@ -364,7 +364,8 @@ impl RunsState {
             run.instructions = instructions;
             let read = paths.iter().filter(|file| file.root == root);
             let read = read.filter_map(|file| files.volumes.find_file(volume, &file.path));
-            read.for_each(|note| run.known_texts.record_read(note));
+            let known = files.notes.known_texts.entry(id).or_default();
+            read.for_each(|note| known.record_read(note));
         }
         let fork = files.volumes.fork_name(volume);
         let limit = MAX_RECALLED_PASSAGES;

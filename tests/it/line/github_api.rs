@@ -401,10 +401,13 @@ fn an_agent_works_in_a_folder_from_github() {
         ("write_file", json!({"path": "a.md", "content": "one\nby the agent\n"})),
         ("git_status", json!({})),
         ("git_log", json!({})),
-        ("git_diff", json!({})),
-        ("git_commit", json!({"message": "Not sent"})),
-        ("git_push", json!({})),
         ("git_fetch", json!({})),
+        ("git_diff", json!({})),
+        ("read_file", json!({"path": "a.md"})),
+        ("git_commit", json!({"message": "Not sent"})),
+        ("read_file", json!({"path": "b.md"})),
+        ("git_push", json!({})),
+        ("list_files", json!({})),
         ("git_commit", json!({"message": "Too early", "push": true})),
         ("git_pull", json!({})),
         ("git_commit", json!({"message": "By the agent", "files": ["a.md"], "push": true})),
@@ -433,10 +436,13 @@ fn an_agent_works_in_a_folder_from_github() {
         "",
         &format!("on main at {head}, from ada/notes of GitHub without Git\n M a.md"),
         "git_fetch lists them",
-        "a clone that Git has made",
-        "git_commit with push commits and sends it",
-        "git_commit with push commits and sends it",
         "main has newer commits than",
+        "a clone that Git has made",
+        "by the agent",
+        "git_commit with push commits and sends it",
+        "other",
+        "git_commit with push commits and sends it",
+        "a.md",
         "has commits that aren't here, so nothing was committed",
         "Pulled. Files written: 1, deleted: 0.",
         "committed to ada/notes:",
@@ -447,7 +453,7 @@ fn an_agent_works_in_a_folder_from_github() {
     for (said, wanted) in said.iter().zip(wanted) {
         assert!(said.contains(wanted), "“{wanted}” isn't in: {said}");
     }
-    assert!(said[6].contains("Ada: Elsewhere\n") && said[6].contains("Ada: First"), "{}", said[6]);
+    assert!(said[3].contains("Ada: Elsewhere\n") && said[3].contains("Ada: First"), "{}", said[3]);
     assert_eq!(hub.log(), "By the agent\nElsewhere\nFirst");
     assert_eq!(git(&hub.house.path("remote.git"), &["show", "main:a.md"]), "one\nby the agent");
     assert_eq!(hub.text("copy/b.md"), "changed elsewhere\n");

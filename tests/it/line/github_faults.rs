@@ -189,7 +189,7 @@ fn a_clone_that_is_killed_leaves_no_folder() {
     let (arrived, open) = hub.server.gate("git/blobs");
     let mut child = hub.command("", &["git", "clone", "ada/notes", "copy"]).spawn().expect("started");
     arrived.recv_timeout(Duration::from_secs(60)).expect("it asks");
-    hub.run_in("", &["clone", "ada/notes", "copy"]).refused(2, "Another command works in");
+    hub.run_in("", &["clone", "ada/notes", "copy"]).refused(2, "another program clones to it");
     drop(open);
     assert!(child.wait().expect("ended").success());
     assert!(!hub.has(".copy.tracebook-clone"), "what was left is removed");

@@ -203,7 +203,8 @@ fn marks_of_november(house: &House) -> Vec<String> {
     (1..=REPLAYED_CALLS).filter_map(read).collect()
 }
 
-/// Replays are killed at random moments: no printed step is lost, no call runs twice, and no model is asked.
+/// Replays are killed at random moments: no printed step is lost, no call runs twice, and no model is asked unless the
+/// run says so.
 #[test]
 fn a_replay_is_killed_at_random_moments() {
     const ROUNDS: usize = 8;
@@ -236,13 +237,15 @@ fn a_replay_is_killed_at_random_moments() {
             let resumed = house.run(&["runs", "last", "--resume", "--json", "--no-wait"]);
             assert!(resumed.code <= 1, "round {round}: {}", resumed.err);
         }
-        // A call that was under way may have run or not; the replay stops there rather than to guess.
         let after = standing().expect("it's listed");
         assert!(["done", "failed"].contains(&after.as_str()), "round {round}: {after}");
         let marks = marks_of_november(&house);
         assert!(marks.iter().all(|mark| mark == "once\n"), "round {round}: something ran twice: {marks:?}");
-        assert!(after != "done" || marks.len() == REPLAYED_CALLS, "round {round}: done without {marks:?}");
-        assert_eq!(count.load(Ordering::SeqCst), asked, "round {round}: a model was asked");
+        // What happened to a call that was under way isn't known: a model goes on from there, and the run says so.
+        let said = house.run(&["steps", "last", "--json"]).good().text();
+        let is_handed_over = said.contains("A model continues from here");
+        assert!(after != "done" || is_handed_over || marks.len() == REPLAYED_CALLS, "round {round}: {marks:?}: {said}");
+        assert!(is_handed_over || count.load(Ordering::SeqCst) == asked, "round {round}: a model was asked: {said}");
         sound(&house, round);
     }
     assert!(interrupted >= ROUNDS / 2, "only {interrupted} of {ROUNDS} were in the middle of it");

@@ -116,7 +116,8 @@ fn what_is_starred_or_linked_is_put_up_a_little_and_says_so() {
 
 #[test]
 fn an_alias_or_a_heading_that_was_typed_comes_first() {
-    let often = "Big apple, the big apple, a big apple, cold storage, the cold storage.\n";
+    let often =
+        "Big apple, the big apple, a big apple. A box of them stays in cold storage until spring comes again.\n";
     let house = House::with(&[
         ("Fruit.md", often),
         ("More fruit.md", often),

@@ -222,7 +222,7 @@ fn the_path_of_a_new_file_is_understood_as_tools_understand_it() {
     house.run(&["new", "--volume", "notes", &elsewhere]).refused(2, "in another volume than notes");
     house.run(&["new", "other:"]).refused(2, "name the new note, too");
     house.run(&["new", "/etc/x.md"]).refused(2, "leave out .. and the leading /");
-    house.run(&["mv", "Note", "/other/y.md"]).refused(2, "inside of its volume, which is notes");
+    house.run(&["mv", "Note", &elsewhere]).refused(2, "inside of its volume, which is notes");
 }
 
 #[test]

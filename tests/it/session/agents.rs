@@ -373,8 +373,8 @@ fn a_run_is_stopped_at_any_point_and_resumed() {
 fn limits_end_a_run_which_can_be_resumed_with_more() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     ask(&mut twin, "work");
-    for _ in 0..20 {
-        answer(&mut twin, said("", &[("todo_write", json!({"todos": [{"content": "more"}]}))]));
+    for turn in 0..20 {
+        answer(&mut twin, said("", &[("todo_write", json!({"todos": [{"content": format!("more {turn}")}]}))]));
     }
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Limit));
     assert!(twin.models.is_empty());

@@ -60,7 +60,8 @@ fn a_programs_plan_diff_and_questions_are_shown_and_one_of_two_changes_is_revert
     assert_eq!(run(&window).about.agent, "mine");
     let answers: Vec<Option<bool>> =
         run(&window).approvals.iter().map(|one| one.decision.as_ref().map(|it| it.allowed)).collect();
-    assert_eq!(answers, [Some(true), Some(false)]);
+    assert_eq!(answers.last(), Some(&Some(false)), "{answers:?}");
+    assert!(answers.contains(&Some(true)), "{answers:?}");
 
     // Its step shows the difference.
     window.get_by_label_contains("agent_report").click();

@@ -14,7 +14,8 @@ const MAX_RULE_PROVIDERS: usize = 100;
 pub enum RuleProviders {
     /// The first of these that can be asked; with `prefer_cheapest`, the cheapest of them.
     Named(Vec<String>),
-    /// The cheapest of those that are asked without a rule: on this machine, the default, the fallback chain.
+    /// The cheapest of those that are asked without a rule: those on this machine with `prefer_local`, the default, and
+    /// the fallback chain.
     Cheapest,
 }
 

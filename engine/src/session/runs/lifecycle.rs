@@ -24,6 +24,7 @@ impl RunsState {
         id: DocId,
         (ending, mut record): (RunEnding, RunRecord),
     ) {
+        files.notes.known_texts.remove(&id);
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);
         run.about.ended = Some(turn.now.0);

@@ -172,8 +172,8 @@ impl RunsState {
         match what.clone() {
             ToolNoteJobKind::Write(new) => {
                 let path = files.volumes.locate_file(*id).map_or("", |(_, path)| path);
-                let Some(writer) = self.runs.get_mut(run) else { return Some(failed_outcome("the run was closed")) };
-                let merged = match writer.known_texts.merge_write(*id, path, &new, &text) {
+                let known = files.notes.known_texts.entry(*run).or_default();
+                let merged = match known.merge_write(*id, path, &new, &text) {
                     Ok(merged) => merged,
                     Err(why) => return Some(failed_outcome(why.0)),
                 };
@@ -289,14 +289,14 @@ impl RunsState {
             return successful_outcome("Nothing had to be changed: the text is there already.");
         }
         let path = files.volumes.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
-        for other in self.runs.values_mut().filter(|other| other.id != run && other.about.ending.is_none()) {
-            other.known_texts.record_change_by_other(id, old);
-        }
+        // The run itself knows what it writes.
+        let own = files.notes.known_texts.remove(&run);
         // Text that the user was typing becomes a separate change, so that authors can be distinguished.
         files.notes.end_burst(turn, id);
         files.notes.create_note_document(turn, id);
         let hunks = line_hunks(old, new);
         files.notes.splice_note(turn, sync, id, &splices, true, Vec::new());
+        files.notes.known_texts.extend(own.map(|own| (run, own)));
         if let Some(note) = files.notes.open.get_mut(&id) {
             let undoable = splices.iter().rev().map(|splice| Undoable {
                 at: splice.at,

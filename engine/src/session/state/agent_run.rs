@@ -4,7 +4,6 @@ use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
 use agent::agent_registry::AgentRegistry;
 use agent::config::{ModelPrice, WatchdogLimits};
-use agent::known_texts::KnownTexts;
 use agent::memory;
 use agent::memory::ProjectMemory;
 use agent::memory::slots::SlotValues;
@@ -245,8 +244,6 @@ pub struct AgentRun {
     pub(in crate::session) project: Option<String>,
     /// State of an orchestrating run.
     pub(in crate::session) orchestrator: OrchestratorState,
-    /// What the run knows of the notes that it has read.
-    pub(in crate::session) known_texts: KnownTexts,
     /// Files that are being restored, in the order in which they must be.
     pub(in crate::session) restores: Vec<PendingRestore>,
 }
@@ -317,7 +314,6 @@ impl AgentRun {
             project_agents: Arc::default(),
             project: None,
             orchestrator: OrchestratorState::default(),
-            known_texts: KnownTexts::default(),
             restores: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@ use crate::note::{DocPhase, KernelPhase, Note, NotePhase};
 use crate::records::kernels::StdinRequest;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
+use agent::known_texts::KnownTexts;
 use agent::memory::experience::Experience;
 use agent::memory::trace_update::TraceUpdate;
 use agent::task_block::TaskStatus;
@@ -20,6 +21,8 @@ use text::task::CalendarDay;
 #[derive(Debug, Default)]
 pub(in crate::session) struct NotesState {
     pub(in crate::session) open: BTreeMap<DocId, Note>,
+    /// What each active run knows of the notes that it has read.
+    pub(in crate::session) known_texts: BTreeMap<DocId, KnownTexts>,
     /// Notes whose files were behind when the last process ended.
     pub(in crate::session) unfinished: Vec<DocId>,
     /// Edits that wait until their note has been read.
@@ -27,6 +30,14 @@ pub(in crate::session) struct NotesState {
 }
 
 impl NotesState {
+    /// Keeps a note's text, which is about to change, for the runs that have read it.
+    pub(in crate::session) fn keep_known_texts(&mut self, id: DocId) {
+        let Some(note) = self.open.get(&id) else { return };
+        for known in self.known_texts.values_mut().filter(|known| known.knows_current(id)) {
+            known.record_change_by_other(id, &note.text());
+        }
+    }
+
     /// Returns the note if it's open.
     pub(in crate::session) fn note(&self, id: DocId) -> Option<&Note> {
         self.open.get(&id)
