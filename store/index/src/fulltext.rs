@@ -357,7 +357,7 @@ impl FullTextIndex {
         for name in &passage.names {
             mark(&mut doc, "name", name.trim());
         }
-        if let Some(heading) = passage.own_heading() {
+        for heading in passage.own_heading().into_iter().chain(passage.inner_headings()) {
             mark(&mut doc, "heading", heading);
         }
         doc.add_u64(fields.kind, passage.kind.to_index_number());

@@ -112,6 +112,12 @@ impl IndexedPassage {
         let heading = self.heading.rsplit(HEADING_SEPARATOR).next().map(str::trim);
         heading.filter(|heading| is_of_note && !heading.is_empty())
     }
+
+    /// Returns the headings inside the passage: short sections are one passage together.
+    pub(crate) fn inner_headings(&self) -> impl Iterator<Item = &str> {
+        let lines = self.text.lines().filter(|_| self.kind == PassageKind::Prose);
+        lines.filter(|line| line.starts_with('#')).map(|line| line.trim_matches('#').trim())
+    }
 }
 
 /// Returns the name that links use for a note with this path: without folders and extension, in lower case.

@@ -92,7 +92,9 @@ fn two_changes_of_one_passage_are_refused_with_both_texts() {
     assert_eq!(twin.text(note), first, "nothing is lost");
     let (success, told) = last_result(&twin, OTHER);
     assert!(!success, "{told}");
-    for part in ["+Plums cost four.", "+Plums cost eight.", "-Plums cost three.", "shop.md was changed since you read it"] {
+    for part in
+        ["+Plums cost four.", "+Plums cost eight.", "-Plums cost three.", "shop.md was changed since you read it"]
+    {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(told.ends_with(&first), "the note as it is now: {told}");

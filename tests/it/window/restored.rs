@@ -10,7 +10,7 @@ fn the_caret_and_the_scroll_position_are_there_again() {
     let at = long.find("The end").expect("the end");
     window.state_mut().place_caret(at);
     window.run();
-    until(&mut window, "the end is shown", |window| window.query_by_label("The end is here.").is_some());
+    until(&mut window, "the top is out of sight", |window| window.query_by_label("Top").is_none());
     let viewport = window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default();
     viewport.events.push(egui::ViewportEvent::Close);
     window.run_steps(4);
@@ -19,7 +19,7 @@ fn the_caret_and_the_scroll_position_are_there_again() {
     let mut window = bench.window();
     until(&mut window, "the note is shown", |window| text(window).is_some());
     until(&mut window, "the caret is there", |window| window.state().caret() == Some(at));
-    until(&mut window, "the end is shown", |window| window.query_by_label("The end is here.").is_some());
+    until(&mut window, "the top is out of sight", |window| window.query_by_label("Top").is_none());
     type_text(&mut window, "So ");
     assert!(text(&window).is_some_and(|text| text.ends_with("So The end is here.\n")));
 }

@@ -158,7 +158,7 @@ fn a_note_that_cannot_be_written_offers_another_try() {
     type_text(&mut window, " more");
     until(&mut window, "it is said", |window| shows(window, "Can't write A:"));
     std::fs::remove_dir_all(&file).expect("removed");
-    window.get_by_role_and_label(Role::Button, "Open folder");
+    assert!(window.query_all_by_role_and_label(Role::Button, "Open folder").next().is_some());
     window.get_by_role_and_label(Role::Button, "Try again").click();
     until(&mut window, "it is written", |_| std::fs::read_to_string(&file).is_ok_and(|text| text == "one more\n"));
     until(&mut window, "nothing is wrong", |window| !shows(window, "Can't write A:"));

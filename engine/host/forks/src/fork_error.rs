@@ -27,7 +27,7 @@ pub enum ForkError {
         limit: u64,
     },
     /// The fork has other changes than the user has seen. Nothing was adopted.
-    #[error("the fork has changed since it was shown, so nothing was adopted; look at its changes again")]
+    #[error("the fork has changed since it was shown; look at its changes again")]
     ChangedSinceSeen,
     /// Both the project and the fork have changed the same lines or files. Nothing was adopted.
     #[error("the project has changed where the fork has, so nothing was adopted: {}", conflict_list(.0))]
