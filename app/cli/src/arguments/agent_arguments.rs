@@ -23,6 +23,8 @@ pub(crate) struct AskArguments {
     pub(crate) approve: Vec<String>,
     #[arg(long)]
     pub(crate) budget: Option<String>,
+    #[arg(long)]
+    pub(crate) deadline: Option<String>,
     #[arg(long, num_args = 0..=1, default_missing_value = "")]
     pub(crate) fork: Option<String>,
     #[arg(id = "fork-limit", long = "fork-limit")]
@@ -31,8 +33,6 @@ pub(crate) struct AskArguments {
     pub(crate) on: Option<String>,
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    #[arg(long)]
-    pub(crate) deadline: Option<String>,
     #[arg(long)]
     pub(crate) without: Vec<String>,
     #[arg(id = "no-wait", long = "no-wait")]
