@@ -70,6 +70,8 @@ fn the_last_commit_is_amended() {
 fn all_kinds_of_changes_are_marked_and_rolled_up() {
     let long = "A line of text that is long enough to be found again.\n".repeat(5);
     let bench = Bench::new(&[
+        // A window opens the first note that is in no folder.
+        ("Top.md", "top\n"),
         ("Changed/kept.md", "kept\n"),
         ("Gone/kept too.md", "kept\n"),
         ("Gone/removed.md", "removed\n"),
