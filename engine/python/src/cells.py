@@ -874,6 +874,10 @@ class Cells:
         """Returns the values of some variables as JSON data of limited size."""
         return self._look(lambda look: look.values("\n".join(names)))
 
+    def redraw(self, figure, limits):
+        """Returns a shown figure of matplotlib with other limits of its axes; `redraw` of its backend describes them."""
+        return self._look(lambda _: {"figure": sys.modules["tracebook_backend"].redraw(figure, limits)})
+
     def _look(self, question):
         try:
             import _tracebook_introspection

@@ -265,6 +265,9 @@ impl EnvironmentSession {
             KernelQuery::Values { names } => {
                 ("values_reply", json!({"do": "values", "names": names.lines().collect::<Vec<_>>()}))
             }
+            KernelQuery::Redraw { figure, limits } => {
+                ("redraw_reply", json!({"do": "redraw", "figure": figure, "limits": limits}))
+            }
         };
         let reply = self.ask(ticket, &request)?;
         self.outbox.send(kind, reply.unwrap_or_else(|| json!({"status": "error"})));

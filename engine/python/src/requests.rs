@@ -82,6 +82,13 @@ pub enum KernelQuery {
         /// Names of the variables, one per line.
         names: String,
     },
+    /// A shown figure of matplotlib, drawn again with other limits.
+    Redraw {
+        /// ID of the figure in its output's metadata.
+        figure: String,
+        /// Limits of each pair of axes along x and y, as `matplotlib_backend.py` describes them.
+        limits: Value,
+    },
 }
 
 /// Reads the requests of an input, in order.
@@ -168,6 +175,12 @@ fn parse_request(line: &[u8]) -> IncomingRequest {
 ",
                 ),
             })
+        }
+        Some("redraw_request") => {
+            let content = message.get("content");
+            let member = |key: &str| content.and_then(|content| content.get(key)).cloned().unwrap_or_default();
+            let figure = member("figure").as_str().unwrap_or_default().to_owned();
+            RequestBody::Query(KernelQuery::Redraw { figure, limits: member("limits") })
         }
         Some("input_reply") => {
             let value = message.get("content").and_then(|content| content.get("value")).and_then(Value::as_str);

@@ -562,6 +562,7 @@ impl ScienceKernel {
                 let names: Vec<&str> = names.lines().collect();
                 ("values_reply", json!(["values", [names]]))
             }
+            KernelQuery::Redraw { figure, limits } => ("redraw_reply", json!(["redraw", [figure, limits]])),
         };
         self.outbox.begin_reply(header);
         self.clock.begin();

@@ -116,7 +116,7 @@ impl KernelReplyReader {
     fn handle_message(&mut self, message: &Value) {
         let kind = message["header"]["msg_type"].as_str().unwrap_or("");
         let content = &message["content"];
-        if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply" | "values_reply") {
+        if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply" | "values_reply" | "redraw_reply") {
             self.answer_inquiry(message);
             return;
         }

@@ -1,5 +1,5 @@
-//! Inquiries of the UI to a kernel while a note is edited: completions, descriptions, variables. They change nothing,
-//! so they bypass the session. A missing answer counts as none.
+//! Inquiries of the UI to a kernel while a note is edited: completions, descriptions, variables, figures with other
+//! limits. They change nothing, so they bypass the session. A missing answer counts as none.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const MAX_VARIABLE_TEXT_CHARS: usize = 200;
 const MAX_DESCRIPTION_CHARS: usize = 10_000;
 
 /// An inquiry to a kernel. Positions are byte offsets in the code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum KernelInquiry {
     /// Requests completions at a position.
     Complete {
@@ -41,6 +41,13 @@ pub enum KernelInquiry {
     Values {
         /// Names of the variables.
         names: Vec<String>,
+    },
+    /// Requests a shown figure of matplotlib, drawn with other limits.
+    Redraw {
+        /// ID of the figure in its output's metadata.
+        figure: String,
+        /// Limits of each pair of axes along x and y; `None` for those that stay.
+        limits: Vec<[Option<[f64; 2]>; 2]>,
     },
 }
 
@@ -84,6 +91,8 @@ pub enum InquiryAnswer {
     Variables(Option<Vec<KernelVariable>>),
     /// The existing values by name; `None` if this kernel can't report them.
     Values(Option<serde_json::Map<String, Value>>),
+    /// The figure as JSON, which wasn't checked; `None` if the kernel doesn't have it any more or can't draw it.
+    Figure(Option<String>),
 }
 
 /// Inquiries that a kernel hasn't answered yet, by request id.
@@ -105,6 +114,7 @@ impl KernelInquiry {
             KernelInquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
             KernelInquiry::Variables => ("variables_request", json!({})),
             KernelInquiry::Values { names } => ("values_request", json!({"names": names})),
+            KernelInquiry::Redraw { figure, limits } => ("redraw_request", json!({"figure": figure, "limits": limits})),
         }
     }
 
@@ -119,6 +129,7 @@ impl KernelInquiry {
                 )
             }
             KernelInquiry::Values { .. } => InquiryAnswer::Values(content["values"].as_object().cloned()),
+            KernelInquiry::Redraw { .. } => InquiryAnswer::Figure(content["figure"].as_str().map(ToOwned::to_owned)),
             KernelInquiry::Variables => {
                 let row = |row: &Value| {
                     let text =
