@@ -875,7 +875,7 @@ class Cells:
         return self._look(lambda look: look.values("\n".join(names)))
 
     def redraw(self, figure, limits):
-        """Returns a shown figure of matplotlib with other limits of its axes; `redraw` of its backend describes them."""
+        """Returns a shown figure of matplotlib with other limits, which `redraw` of its backend describes."""
         return self._look(lambda _: {"figure": sys.modules["tracebook_backend"].redraw(figure, limits)})
 
     def _look(self, question):
