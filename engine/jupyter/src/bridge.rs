@@ -365,10 +365,11 @@ impl KernelBridge {
                 let asked = InspectRequest { code: text("code"), cursor_pos: at, detail_level: Some(0) };
                 self.send_shell(JupyterMessage::new(asked, None), &id).await
             }
-            "variables_request" | "values_request" | "redraw_request" => {
+            "variables_request" | "values_request" | "redraw_request" | "frame_rows_request" => {
                 let (asked, code) = match kind {
                     "values_request" => (QuietQuery::Values, self.spec.variables_expression(Some(&content["names"]))),
                     "redraw_request" => (QuietQuery::Redraw, self.spec.redraw_expression(&content)),
+                    "frame_rows_request" => (QuietQuery::FrameRows, self.spec.frame_rows_expression(&content)),
                     _ => (QuietQuery::Variables, self.spec.variables_expression(None)),
                 };
                 let Some(code) = code else {
@@ -494,6 +495,7 @@ enum QuietQuery {
     Variables,
     Values,
     Redraw,
+    FrameRows,
 }
 
 impl QuietQuery {
@@ -503,6 +505,7 @@ impl QuietQuery {
             QuietQuery::Variables => ("variables_reply", "variables"),
             QuietQuery::Values => ("values_reply", "values"),
             QuietQuery::Redraw => ("redraw_reply", "figure"),
+            QuietQuery::FrameRows => ("frame_rows_reply", "frame"),
         };
         let content = said.and_then(|said| serde_json::to_value(&said.content).ok()).unwrap_or_default();
         let found = content.pointer(&format!("/user_expressions/{FOUND_EXPRESSION}/data/application~1json/found"));

@@ -198,6 +198,15 @@ impl JupyterKernel {
         self.is_python().then(|| format!("{FOUND_TYPE}({drawn})"))
     }
 
+    /// Returns an expression for rows of a shown data frame, as [`Self::variables_expression`] does for variables.
+    /// `asked` has the frame's ID and the number of the first row.
+    pub(crate) fn frame_rows_expression(&self, asked: &Value) -> Option<String> {
+        let frame = serde_json::to_string(asked["frame"].as_str()?).ok()?;
+        let first = asked["first"].as_u64()?;
+        let rows = format!("__import__('IPython').get_ipython()._tracebook_frame_rows({frame}, {first})");
+        self.is_python().then(|| format!("{FOUND_TYPE}({rows})"))
+    }
+
     /// Returns code that removes names from a Python kernel's namespace. `None` for other languages or without names.
     pub(crate) fn forget_expression(&self, names: &Value) -> Option<String> {
         let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');

@@ -832,8 +832,9 @@ def _define_backend():
             text = None
         if text is not None:
             head = json.loads(text[: text.index(',"display_list"')] + "}")
-            # Another kernel, or an earlier state of this one, must not take one figure for the other.
-            figure_id = os.urandom(8).hex()
+            # Another kernel, or an earlier state of this one, must not take one figure for the other. Comparing two
+            # runs leaves out what is written like an address.
+            figure_id = "0x" + os.urandom(8).hex()
             _live_figures[figure_id] = figure, figure._tracebook_canvas
             while len(_live_figures) > _MAX_LIVE_FIGURES:
                 _live_figures.pop(next(iter(_live_figures)))

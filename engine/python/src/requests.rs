@@ -89,6 +89,13 @@ pub enum KernelQuery {
         /// Limits of each pair of axes along x and y, as `matplotlib_backend.py` describes them.
         limits: Value,
     },
+    /// Rows of a shown data frame.
+    FrameRows {
+        /// ID of the frame in its output's metadata.
+        frame: String,
+        /// Number of the first row.
+        first: u64,
+    },
 }
 
 /// Reads the requests of an input, in order.
@@ -176,11 +183,14 @@ fn parse_request(line: &[u8]) -> IncomingRequest {
                 ),
             })
         }
-        Some("redraw_request") => {
+        Some(kind @ ("redraw_request" | "frame_rows_request")) => {
             let content = message.get("content");
             let member = |key: &str| content.and_then(|content| content.get(key)).cloned().unwrap_or_default();
-            let figure = member("figure").as_str().unwrap_or_default().to_owned();
-            RequestBody::Query(KernelQuery::Redraw { figure, limits: member("limits") })
+            let text = |key: &str| member(key).as_str().unwrap_or_default().to_owned();
+            RequestBody::Query(match kind {
+                "redraw_request" => KernelQuery::Redraw { figure: text("figure"), limits: member("limits") },
+                _ => KernelQuery::FrameRows { frame: text("frame"), first: member("first").as_u64().unwrap_or(0) },
+            })
         }
         Some("input_reply") => {
             let value = message.get("content").and_then(|content| content.get("value")).and_then(Value::as_str);

@@ -215,6 +215,8 @@ fn it_is_asked_stopped_and_ended() {
     kernel.told(&id);
     kernel.send("redraw_request", asked);
     assert_eq!(kernel.until("redraw_reply"), json!({"status": "ok", "figure": "f [[[1.0, 2.5], None]]"}));
+    kernel.send("frame_rows_request", json!({"frame": "gone", "first": 0}));
+    assert_eq!(kernel.until("frame_rows_reply"), json!({"status": "ok", "frame": null}));
     // An interrupt stops a running cell.
     let begun = Instant::now();
     let id = kernel.execute("print('on')\nimport time\nwhile True: time.sleep(0.01)");
