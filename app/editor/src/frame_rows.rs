@@ -82,7 +82,7 @@ impl FrameRows {
     /// Takes what the kernel has answered, and asks for the next rows if it's idle. Returns the pieces of CSV once all
     /// rows are there.
     pub(crate) fn fetch(&mut self, driver: &mut host::Driver, note: DocId) -> Option<Vec<String>> {
-        const GONE: &str = "The kernel doesn't have all these rows any more. Run the cell again.";
+        const GONE: &str = "The kernel no longer has all these rows. Run the cell again.";
         let FetchState::Fetching { pieces, rows, waits } = &mut self.state else { return None };
         if let Some(answer) = waits {
             match answer.try_recv() {
@@ -115,7 +115,7 @@ impl FrameRows {
                     self.state = FetchState::Failed(GONE);
                 }
             }
-            // It goes on after the cell.
+            // It continues after the cell.
             Some(KernelPhase::Busy(_)) => {}
             Some(KernelPhase::Off) | None => self.state = FetchState::Failed(GONE),
         }

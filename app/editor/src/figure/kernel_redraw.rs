@@ -43,7 +43,7 @@ pub(super) struct PendingRedraw {
 }
 
 impl FigureRedraws {
-    /// Starts anew if the output now holds another figure.
+    /// Starts again if the output now holds another figure.
     pub(super) fn follow(&mut self, slot: &FigureSlot, stored: &Arc<PreparedFigure>) {
         let known = self.stored.as_ref().map(|(source, _, id)| (*source, id));
         let now = slot.kernel_id.as_ref().map(|id| (slot.data, id));
@@ -72,7 +72,7 @@ impl FigureRedraws {
         }
         let is_moved = view.limits.iter().flatten().any(Option::is_some);
         let wanted = is_moved && self.asked != view.limits && self.stored.is_some();
-        wanted.then(|| REDRAW_REST_SECONDS - (now - self.resting.1))
+        wanted.then_some(REDRAW_REST_SECONDS - (now - self.resting.1))
     }
 }
 

@@ -98,10 +98,10 @@ pub enum InquiryAnswer {
     Variables(Option<Vec<KernelVariable>>),
     /// The existing values by name; `None` if this kernel can't report them.
     Values(Option<serde_json::Map<String, Value>>),
-    /// The figure as JSON, which wasn't checked; `None` if the kernel doesn't have it any more or can't draw it.
+    /// The figure as JSON, which wasn't checked; `None` if the kernel no longer has it or can't draw it.
     Figure(Option<String>),
-    /// Rows as CSV, and their number. The first ones come after the names of the columns. `None` if the kernel doesn't
-    /// have the frame any more.
+    /// Rows as CSV, and their number. The first ones come after the names of the columns. `None` if the kernel no longer
+    /// has the frame.
     FrameRows(Option<(String, usize)>),
 }
 
