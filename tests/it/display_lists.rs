@@ -152,6 +152,32 @@ fn axes_of_a_display_list_are_hovered_zoomed_and_moved() {
     assert_eq!(closer[0].limits(), places[0].limits());
 }
 
+/// A kernel that draws a zoomed figure again is untrusted.
+#[test]
+fn only_the_same_axes_on_the_same_canvas_take_a_figures_place() {
+    let [bar, words] = ["bar.json", "words.json"].map(|name| {
+        let list = kept_lists().into_iter().find(|list| list.ends_with(name)).expect("kept");
+        std::fs::read_to_string(list).expect("kept")
+    });
+    let stored = PreparedFigure::from_json(&bar).expect("a figure");
+    let fits = |json: &str| PreparedFigure::from_json(json).is_ok_and(|drawing| drawing.has_canvas_of(&stored));
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut figure: Value = serde_json::from_str(&bar).expect("JSON");
+        change(&mut figure);
+        figure.to_string()
+    };
+    assert!(
+        fits(&bar) && fits(&changed(&|figure| figure["display_list"]["axes"][0]["sides"][0]["limits"] = json!([1, 2])))
+    );
+    assert!(!fits(&words) && !fits(r#"{"width": 200, "height": 200, "axes": []}"#));
+    assert!(!fits(&changed(&|figure| figure["height"] = json!(300))));
+    let twice = changed(&|figure| {
+        let axes = figure["display_list"]["axes"][0].clone();
+        figure["display_list"]["axes"] = json!([axes, axes]);
+    });
+    assert!(PreparedFigure::from_json(&twice).is_ok() && !fits(&twice));
+}
+
 /// Draws a figure in every way if its JSON can be read. Returns whether it could be read.
 fn draw_whatever_it_is(json: &str) -> bool {
     let begun = Instant::now();

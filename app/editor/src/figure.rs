@@ -2,6 +2,7 @@
 //! redrawn when its range or size changes, so it stays sharp.
 
 mod interaction;
+mod kernel_redraw;
 mod shape_backend;
 
 use crate::render::TextStyleContext;
@@ -10,6 +11,7 @@ use eframe::egui;
 use egui::emath::GuiRounding;
 use egui::{Color32, ColorImage, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 pub use interaction::FigureCommand;
+use kernel_redraw::{FigureRedraws, PendingRedraw};
 use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
 use shape_backend::{STEPS_PER_POINT, ShapeBackend};
 use std::collections::HashMap;
@@ -23,6 +25,9 @@ use ui::theme::{self, ThemeColors};
 const FIGURE_EVICTION_FRAMES: u64 = 900;
 /// Size of a figure before it is parsed, in points.
 const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
+
+/// Maximum length of the ID by which a kernel knows a figure.
+const MAX_FIGURE_ID_BYTES: usize = 64;
 
 /// Identifies a figure: its execution and the index of its output.
 pub type FigureId = (ExecutionId, usize);
@@ -48,6 +53,8 @@ pub struct FigureSlot {
     scale: f32,
     /// Text alternative for screen readers.
     pub words: String,
+    /// ID by which the kernel that drew the figure knows it.
+    kernel_id: Option<String>,
 }
 
 impl FigureSlot {
@@ -94,7 +101,9 @@ impl FigureSlot {
         };
         // A figure that is too wide is scaled as a whole, so its text stays in proportion.
         let scale = (width / size.x).min(1.0);
-        Some(FigureSlot { name, data, made, y: 0.0, size: size * scale, scale, words })
+        let kernel_id = about.and_then(|about| about["figure"].as_str()).map(ToOwned::to_owned);
+        let kernel_id = kernel_id.filter(|id| id.len() <= MAX_FIGURE_ID_BYTES);
+        Some(FigureSlot { name, data, made, y: 0.0, size: size * scale, scale, words, kernel_id })
     }
 }
 
@@ -163,6 +172,7 @@ struct FigureView {
     focused: bool,
     /// Time at which loading began, in seconds.
     since: Option<f64>,
+    redraws: FigureRedraws,
 }
 
 /// View state and drawings of a page's figures.
@@ -173,6 +183,8 @@ pub struct PageFigures {
     pass: u64,
     /// Receives the figure that is copied as an image.
     copy: Option<Receiver<ColorImage>>,
+    /// The figure that the kernel is drawing again.
+    redraw: Option<PendingRedraw>,
 }
 
 impl PageFigures {
@@ -191,9 +203,18 @@ impl PageFigures {
             letters: crate::assets::version(pen.ctx),
         };
         let looked = self.looked.entry(slot.name).or_default();
-        if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {
-            match PaintedFigure::new(&ready, &looked.view, key, pen) {
+        looked.redraws.follow(slot, &ready);
+        let stored = || (ready.clone(), looked.view.clone());
+        let (shown, view) = looked.redraws.drawing_for(&looked.view).unwrap_or_else(stored);
+        let is_drawn =
+            |drawn: &PaintedFigure| drawn.key == key && drawn.view == view && Arc::ptr_eq(&drawn.ready, &shown);
+        if !looked.drawn.as_ref().is_some_and(is_drawn) {
+            match PaintedFigure::new(&shown, &view, key, pen) {
                 Ok(drawn) => looked.drawn = Some(drawn),
+                Err(_) if !Arc::ptr_eq(&shown, &ready) => {
+                    looked.redraws.discard_drawing();
+                    return self.draw(slot, pen);
+                }
                 Err(why) => return Some(Err(Arc::new(why))),
             }
         }
@@ -213,6 +234,7 @@ impl PageFigures {
             let frame = self.frame;
             for looked in self.looked.values_mut().filter(|looked| looked.seen + FIGURE_EVICTION_FRAMES < frame) {
                 looked.drawn = None;
+                looked.redraws = FigureRedraws::default();
             }
         }
     }

@@ -9,6 +9,7 @@ pub mod display_map;
 pub mod editor_keys;
 pub mod figure;
 pub mod folding;
+mod frame_rows;
 pub mod grid;
 pub mod input_order;
 pub mod lists;

@@ -3,14 +3,17 @@
 
 use crate::assets::{self, AssetBytes};
 use crate::column_summary::ColumnSummary;
+use crate::frame_rows::FrameRows;
 use crate::table_data::{ColumnSort, TableData};
 use anyhow::bail;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Context, CursorIcon, EventFilter, Id, Key, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
+use engine::KernelPhase;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use store::DocId;
 use text::untrusted_text;
 use ui::icons;
 use ui::text::{counted, format_thousands};
@@ -51,6 +54,9 @@ enum TableState {
     Failed(String),
 }
 
+/// Receives a table that is being parsed, and afterwards the summaries of its columns.
+type TableReading = (Receiver<anyhow::Result<Arc<TableData>>>, Receiver<Vec<ColumnSummary>>);
+
 /// A table and its view state.
 pub struct DataTable {
     /// Hash of the output that the table shows; a different hash means a different table.
@@ -67,6 +73,11 @@ pub struct DataTable {
     /// The columns' summaries, and the channel that they come by.
     summaries: Vec<ColumnSummary>,
     coming_summaries: Receiver<Vec<ColumnSummary>>,
+    /// The data frame of which the table shows the first rows, and whether its kernel runs.
+    frame: Option<FrameRows>,
+    is_kernel_on: bool,
+    /// Receives all rows of the frame.
+    coming_rows: Option<TableReading>,
     /// First visible row; `left` is the horizontal scroll offset.
     top: f64,
     left: f32,
@@ -81,29 +92,17 @@ pub struct DataTable {
 impl DataTable {
     /// Creates a table and starts to parse it in the background.
     pub fn new(source: u64, form: TableFormat, bytes: AssetBytes, ctx: &Context) -> DataTable {
-        let (send, receive) = channel();
-        let (send_summaries, coming_summaries) = channel();
-        let (handle, wake) = (assets::host_handle(ctx), ctx.clone());
-        std::thread::spawn(move || {
-            let read = || -> anyhow::Result<TableData> {
-                let bytes = bytes.read(handle.as_ref())?;
-                if bytes.len() > crate::table_data::MAX_TABLE_BYTES {
-                    bail!("the table is too large to be shown");
-                }
-                let text = String::from_utf8_lossy(&bytes);
-                match form {
-                    TableFormat::Csv => TableData::parse_csv(&text),
-                    TableFormat::Resource => TableData::parse_data_resource(&serde_json::from_str(&text)?),
-                    TableFormat::Lines => TableData::lines(&typeset::ansi::strip_codes(&text)),
-                }
-            };
-            let read = read().map(Arc::new);
-            let data = read.as_ref().ok().filter(|data| form != TableFormat::Lines && is_summarized(data)).cloned();
-            let _ = send.send(read); // the note may be gone
-            wake.request_repaint();
-            if let Some(data) = data {
-                let _ = send_summaries.send(data.summaries()); // as above
-                wake.request_repaint();
+        let handle = assets::host_handle(ctx);
+        let (receive, coming_summaries) = start_reading(form, ctx, move || {
+            let bytes = bytes.read(handle.as_ref())?;
+            if bytes.len() > crate::table_data::MAX_TABLE_BYTES {
+                bail!("the table is too large to be shown");
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            match form {
+                TableFormat::Csv => TableData::parse_csv(&text),
+                TableFormat::Resource => TableData::parse_data_resource(&serde_json::from_str(&text)?),
+                TableFormat::Lines => TableData::lines(&typeset::ansi::strip_codes(&text)),
             }
         });
         DataTable {
@@ -117,6 +116,9 @@ impl DataTable {
             copy: None,
             summaries: Vec::new(),
             coming_summaries,
+            frame: None,
+            is_kernel_on: false,
+            coming_rows: None,
             top: 0.0,
             left: 0.0,
             chosen: None,
@@ -135,6 +137,7 @@ impl DataTable {
                 Err(TryRecvError::Empty) => {}
             }
         }
+        self.poll_all_rows(ctx);
         if let Some(rows) = self.coming.as_ref().and_then(|coming| coming.try_recv().ok()) {
             (self.rows, self.coming, self.top) = (Some(rows), None, 0.0);
             self.chosen = self.chosen.map(|(_, column)| (0, column));
@@ -145,6 +148,49 @@ impl DataTable {
         if let Some(text) = self.copy.as_ref().and_then(|copy| copy.try_recv().ok()) {
             self.copy = None;
             ctx.copy_text(text);
+        }
+    }
+
+    /// Shows all rows of a data frame once they're parsed.
+    fn poll_all_rows(&mut self, ctx: &Context) {
+        let Some((data, summaries)) = self.coming_rows.take() else { return };
+        match data.try_recv() {
+            Ok(Ok(data)) => {
+                (self.state, self.rows, self.version) = (TableState::Ready(data), None, self.version + 1);
+                (self.summaries, self.coming_summaries) = (Vec::new(), summaries);
+                self.coming = None; // it's of the first rows
+                if self.sort.is_some() || !self.filter.is_empty() {
+                    self.look(ctx);
+                }
+            }
+            Err(TryRecvError::Empty) => self.coming_rows = Some((data, summaries)),
+            Ok(Err(_)) | Err(TryRecvError::Disconnected) => {
+                if let Some(frame) = &mut self.frame {
+                    frame.fail("All rows can't be shown as a table.");
+                }
+            }
+        }
+    }
+
+    /// Says which data frame the table shows the first rows of, by its ID and number of rows in the output's metadata.
+    pub fn set_frame(&mut self, frame: &str, all: usize) {
+        if self.frame.as_ref().is_none_or(|known| !known.is_frame(frame)) {
+            self.frame = FrameRows::new(frame, all);
+        }
+    }
+
+    /// Returns whether the table shows all rows of a data frame.
+    pub fn has_all_rows(&self) -> bool {
+        self.coming_rows.is_none() && self.frame.as_ref().is_some_and(FrameRows::is_fetched)
+    }
+
+    /// Fetches rows of a data frame from the note's kernel if the user asked for all.
+    pub fn fetch_rows(&mut self, ctx: &Context, driver: &mut host::Driver, note: DocId) {
+        let Some(frame) = &mut self.frame else { return };
+        self.is_kernel_on = driver.session().note(note).is_some_and(|note| note.kernel != KernelPhase::Off);
+        if let Some(pieces) = frame.fetch(driver, note) {
+            let read = move || TableData::parse_csv(&pieces.concat());
+            self.coming_rows = Some(start_reading(self.form, ctx, read));
         }
     }
 
@@ -269,6 +315,29 @@ impl DataTable {
         let button = Rect::from_min_size(foot + vec2(used + space::L, -2.0), vec2(64.0, DATA_TABLE_ROW_HEIGHT));
         if word_button(ui, button, id.with("copy"), text, &format!("Copy rows of {name}")).clicked() {
             self.copy_rows(ui.ctx());
+        }
+        self.show_all_rows(ui, id, name, button.right_top() + vec2(space::L, 0.0));
+    }
+
+    /// Draws the button that fetches all rows of a data frame, or how far that is.
+    fn show_all_rows(&mut self, ui: &mut Ui, id: Id, name: &str, at: Pos2) {
+        let Some(frame) = &mut self.frame else { return };
+        if let Some(text) = frame.offer().filter(|_| self.is_kernel_on) {
+            let font = theme::caption().font;
+            let wide = ui.painter().layout_no_wrap(text.clone(), font, ThemeColors::of(ui).ink).size().x + space::L;
+            let rect = Rect::from_min_size(at, vec2(wide, DATA_TABLE_ROW_HEIGHT));
+            if word_button(ui, rect, id.with("all"), &text, &format!("{text} of {name}")).clicked() {
+                frame.start();
+                ui.ctx().request_repaint();
+            }
+        }
+        let parsing = self.coming_rows.is_some().then(|| "Reading the table …".to_owned());
+        if let Some(words) = parsing.or_else(|| frame.message()) {
+            let at = at + vec2(0.0, 4.0);
+            let muted = ThemeColors::of(ui).muted;
+            let used = paint_clipped_text(ui, at, size::DIALOG_WIDTH, &words, &theme::caption(), muted);
+            let rect = Rect::from_min_size(at, vec2(used, DATA_TABLE_ROW_HEIGHT));
+            set_accessible_name(&ui.interact(rect, id.with("all rows"), Sense::hover()), Role::Label, &words);
         }
     }
 
@@ -624,6 +693,28 @@ impl DataTable {
             ui.painter().rect_filled(rect, 3.0, if strong { colours.muted } else { colours.line });
         }
     }
+}
+
+/// Starts to parse a table on another thread.
+fn start_reading(
+    form: TableFormat,
+    ctx: &Context,
+    read: impl FnOnce() -> anyhow::Result<TableData> + Send + 'static,
+) -> TableReading {
+    let (send, receive) = channel();
+    let (send_summaries, coming_summaries) = channel();
+    let wake = ctx.clone();
+    std::thread::spawn(move || {
+        let read = read().map(Arc::new);
+        let data = read.as_ref().ok().filter(|data| form != TableFormat::Lines && is_summarized(data)).cloned();
+        let _ = send.send(read); // the note may be gone
+        wake.request_repaint();
+        if let Some(data) = data {
+            let _ = send_summaries.send(data.summaries()); // as above
+            wake.request_repaint();
+        }
+    });
+    (receive, coming_summaries)
 }
 
 /// Returns a filter for rows with this value in a column. Terms of filters hold no spaces.

@@ -82,6 +82,11 @@ impl CellViews {
         *self = CellViews::default();
     }
 
+    /// Returns the tables in outputs.
+    pub fn tables_mut(&mut self) -> impl Iterator<Item = &mut DataTable> {
+        self.views.values_mut().flat_map(OutputViewState::tables_mut)
+    }
+
     /// Discards cached layouts.
     pub fn relayout(&mut self) {
         self.outputs.clear();

@@ -111,6 +111,11 @@ impl OutputViewState {
         self.tables.iter_mut().find_map(|(index, table)| table.select_at(point).then_some(*index))
     }
 
+    /// Returns all tables.
+    pub(crate) fn tables_mut(&mut self) -> impl Iterator<Item = &mut DataTable> {
+        self.tables.values_mut()
+    }
+
     /// Returns the table of the output at an index.
     pub(crate) fn shown_table(&mut self, index: usize) -> Option<&mut DataTable> {
         self.tables.get_mut(&index)
@@ -309,7 +314,15 @@ fn layout_execution(
                 if let Some(cut) = metadata.get(CSV_MIME).filter(|_| is_table)
                     && let (Some(shown), Some(all)) = (count(cut, "rows"), count(cut, "all_rows"))
                 {
-                    lay.note(&format!("The first {} of {} rows.", format_thousands(shown), format_thousands(all)));
+                    let has_all = views.tables.get_mut(&at).is_some_and(|table| {
+                        if let Some(frame) = cut["frame"].as_str() {
+                            table.set_frame(frame, all);
+                        }
+                        table.has_all_rows()
+                    });
+                    if !has_all {
+                        lay.note(&format!("The first {} of {} rows.", format_thousands(shown), format_thousands(all)));
+                    }
                 }
             }
             OutputBody::Error { ename, evalue, traceback } => lay.error(ename, evalue, traceback),

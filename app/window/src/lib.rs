@@ -59,7 +59,7 @@ impl eframe::App for AppWindow {
         notebook::outputs::set_science_installed(&ctx, self.host.science.status().installed.is_some());
         let actions = self.show_layout(ui);
         self.panes.open_embedded_collections(&mut self.host);
-        self.panes.feed_views(&mut self.host);
+        self.panes.feed_views(&mut self.host, &ctx);
         editor::assets::fetch_assets(&ctx, self.host.session());
         figure::fetch_figures(&ctx, &self.host.driver);
         collection::query_worker::sync_files(&ctx, self.host.session());

@@ -124,7 +124,7 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
         pid,
         requests: HashMap::new(),
         pending_input: None,
-        variable_queries: Vec::new(),
+        quiet_queries: Vec::new(),
         channels: None,
     };
     let waiting = bridge.wait_until_ready(connected, &mut happened).await?;
@@ -246,8 +246,8 @@ struct KernelBridge {
     /// The running cell's open question to the user: the ID of its request, the prompt, and whether the answer is
     /// hidden.
     pending_input: Option<(String, InputRequest)>,
-    /// Pending queries for variables, by the ID of their request.
-    variable_queries: Vec<(String, VariableQuery)>,
+    /// Pending queries that silent expressions answer, by the ID of their request.
+    quiet_queries: Vec<(String, QuietQuery)>,
     channels: Option<KernelChannels>,
 }
 
@@ -365,19 +365,21 @@ impl KernelBridge {
                 let asked = InspectRequest { code: text("code"), cursor_pos: at, detail_level: Some(0) };
                 self.send_shell(JupyterMessage::new(asked, None), &id).await
             }
-            "variables_request" | "values_request" => {
-                let (asked, names) = match kind {
-                    "values_request" => (VariableQuery::Values, Some(&content["names"])),
-                    _ => (VariableQuery::Variables, None),
+            "variables_request" | "values_request" | "redraw_request" | "frame_rows_request" => {
+                let (asked, code) = match kind {
+                    "values_request" => (QuietQuery::Values, self.spec.variables_expression(Some(&content["names"]))),
+                    "redraw_request" => (QuietQuery::Redraw, self.spec.redraw_expression(&content)),
+                    "frame_rows_request" => (QuietQuery::FrameRows, self.spec.frame_rows_expression(&content)),
+                    _ => (QuietQuery::Variables, self.spec.variables_expression(None)),
                 };
-                let Some(code) = self.spec.variables_expression(names) else {
+                let Some(code) = code else {
                     write_to_host(&asked.reply(&id, None));
                     return Ok(());
                 };
                 let expressions = HashMap::from([(FOUND_EXPRESSION.to_owned(), code)]);
                 let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(String::new()) };
                 let request = ExecuteRequest { user_expressions: Some(expressions), ..quiet };
-                self.variable_queries.push((id.clone(), asked));
+                self.quiet_queries.push((id.clone(), asked));
                 self.send_shell(JupyterMessage::new(request, None), &id).await
             }
             "input_reply" => {
@@ -428,8 +430,8 @@ impl KernelBridge {
         match happened {
             BridgeEvent::Answered(message) => {
                 let Some(id) = parent(&message).filter(|id| id != BRIDGE_MESSAGE_ID) else { return };
-                if let Some(at) = self.variable_queries.iter().position(|(known, _)| *known == id) {
-                    let (_, asked) = self.variable_queries.swap_remove(at);
+                if let Some(at) = self.quiet_queries.iter().position(|(known, _)| *known == id) {
+                    let (_, asked) = self.quiet_queries.swap_remove(at);
                     write_to_host(&asked.reply(&id, Some(&message)));
                     return;
                 }
@@ -484,22 +486,26 @@ fn bridge_message(parent: &str, kind: &str, content: Value) -> Value {
 
 /// Name of the user expression that sets up how values are shown.
 const SETUP_EXPRESSION: &str = "setup";
-/// Name of the user expression that queries variables.
+/// Name of the user expression that answers a query.
 const FOUND_EXPRESSION: &str = "found";
 
-/// A query about variables.
+/// A query that a silent expression answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum VariableQuery {
+enum QuietQuery {
     Variables,
     Values,
+    Redraw,
+    FrameRows,
 }
 
-impl VariableQuery {
+impl QuietQuery {
     /// Returns the reply to the host, built from the kernel's message. Without one, or without a result, it's an error.
     fn reply(self, id: &str, said: Option<&JupyterMessage>) -> Value {
         let (kind, key) = match self {
-            VariableQuery::Variables => ("variables_reply", "variables"),
-            VariableQuery::Values => ("values_reply", "values"),
+            QuietQuery::Variables => ("variables_reply", "variables"),
+            QuietQuery::Values => ("values_reply", "values"),
+            QuietQuery::Redraw => ("redraw_reply", "figure"),
+            QuietQuery::FrameRows => ("frame_rows_reply", "frame"),
         };
         let content = said.and_then(|said| serde_json::to_value(&said.content).ok()).unwrap_or_default();
         let found = content.pointer(&format!("/user_expressions/{FOUND_EXPRESSION}/data/application~1json/found"));

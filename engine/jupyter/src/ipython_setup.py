@@ -91,7 +91,7 @@ def _frame_bundle(value, **options):
     if table is None:
         return None
     text, shown, rows = table
-    return {"text/csv": text}, {"text/csv": {"rows": shown, "all_rows": rows}} if shown < rows else {}
+    return {"text/csv": text}, _cut_metadata(value, shown, rows)
 
 
 def _set_up(shell):
@@ -100,6 +100,8 @@ def _set_up(shell):
     # The user's kernel startup code may have imported matplotlib. Without a backend yet, it would take the default one.
     if loaded is not None and "matplotlib_inline.backend_inline" not in sys.modules:
         _choose_backend(loaded)
+    # The bridge asks for the rest of a table by this.
+    shell._tracebook_frame_rows = _frame_rows
     bundles = shell.display_formatter.mimebundle_formatter
     for module in ("pandas", "pandas.core.frame", "polars", "polars.dataframe.frame"):
         if bundles.for_type_by_name(module, "DataFrame") is None:

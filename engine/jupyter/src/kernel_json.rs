@@ -19,6 +19,9 @@ const SAFE_PATH_ENV: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
 /// Python code that sets up figures and data frames in a Python kernel. Its JSON string is also a valid Python string.
 const DISPLAY_SETUP: &str =
     concat!(include_str!("../../python/src/frames.py"), "\n\n", include_str!("ipython_setup.py"));
+/// Python expression for a type whose objects IPython displays as JSON, with the given value as the member `found`.
+const FOUND_TYPE: &str = "type('Found', (), {'__init__': lambda self, found: setattr(self, 'found', found), \
+                          '_repr_json_': lambda self: {'found': self.found}})";
 
 /// Why a kernel can't be started.
 #[derive(Debug, thiserror::Error)]
@@ -173,8 +176,6 @@ impl JupyterKernel {
     pub(crate) fn variables_expression(&self, names: Option<&Value>) -> Option<String> {
         // The embedded kernel's code, in a namespace of its own. A JSON string is also a valid Python string.
         let code = serde_json::to_string(include_str!("../../python/src/variables.py")).ok()?;
-        let shown = "type('Found', (), {'__init__': lambda self, found: setattr(self, 'found', found), \
-                     '_repr_json_': lambda self: {'found': self.found}})";
         let asked = match names {
             Some(names) => {
                 let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).collect();
@@ -182,8 +183,28 @@ impl JupyterKernel {
             }
             None => "space['variables'](globals())".to_owned(),
         };
-        let run = format!("(lambda space: (exec({code}, space), {shown}({asked}))[1])({{}})");
+        let run = format!("(lambda space: (exec({code}, space), {FOUND_TYPE}({asked}))[1])({{}})");
         self.is_python().then_some(run)
+    }
+
+    /// Returns an expression for a shown figure of matplotlib with other limits, as [`Self::variables_expression`] does
+    /// for variables. `asked` has the figure's ID and the limits.
+    pub(crate) fn redraw_expression(&self, asked: &Value) -> Option<String> {
+        let figure = serde_json::to_string(asked["figure"].as_str()?).ok()?;
+        let limits = serde_json::to_string(&asked["limits"].to_string()).ok()?;
+        let drawn = format!(
+            "__import__('sys').modules['tracebook_backend'].redraw({figure}, __import__('json').loads({limits}))"
+        );
+        self.is_python().then(|| format!("{FOUND_TYPE}({drawn})"))
+    }
+
+    /// Returns an expression for rows of a shown data frame, as [`Self::variables_expression`] does for variables.
+    /// `asked` has the frame's ID and the number of the first row.
+    pub(crate) fn frame_rows_expression(&self, asked: &Value) -> Option<String> {
+        let frame = serde_json::to_string(asked["frame"].as_str()?).ok()?;
+        let first = asked["first"].as_u64()?;
+        let rows = format!("__import__('IPython').get_ipython()._tracebook_frame_rows({frame}, {first})");
+        self.is_python().then(|| format!("{FOUND_TYPE}({rows})"))
     }
 
     /// Returns code that removes names from a Python kernel's namespace. `None` for other languages or without names.

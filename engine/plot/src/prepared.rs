@@ -207,6 +207,17 @@ impl PreparedFigure {
         Figure::from_json(json).map(PreparedFigure::new)
     }
 
+    /// Returns whether both figures are display lists with as many pairs of axes, on canvases of the same size: then
+    /// one can be shown in place of the other.
+    pub fn has_canvas_of(&self, other: &PreparedFigure) -> bool {
+        let axes = |ready: &PreparedFigure| ready.display.as_ref().map(|display| display.list.axes.len());
+        let near = |one: f64, two: f64| (one - two).abs() < 0.5;
+        axes(self).is_some()
+            && axes(self) == axes(other)
+            && near(self.figure.width, other.figure.width)
+            && near(self.figure.height, other.figure.height)
+    }
+
     /// Returns a short description of the figure: its titles.
     pub fn describe(&self) -> String {
         let titles = self.figure.axes.iter().map(|axes| axes.title.as_str()).chain([self.figure.title.as_str()]);

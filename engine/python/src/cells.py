@@ -607,8 +607,7 @@ class Cells:
                 table = None
             if table is not None:
                 data["text/csv"], shown, rows = table
-                if shown < rows:
-                    about["text/csv"] = {"rows": shown, "all_rows": rows}
+                about.update(_cut_metadata(value, shown, rows))
         if "text/plain" not in data:
             data["text/plain"] = _plain_text(value)
         return data, about
@@ -873,6 +872,14 @@ class Cells:
     def values(self, names):
         """Returns the values of some variables as JSON data of limited size."""
         return self._look(lambda look: look.values("\n".join(names)))
+
+    def redraw(self, figure, limits):
+        """Returns a shown figure of matplotlib with other limits, which `redraw` of its backend describes."""
+        return self._look(lambda _: {"figure": sys.modules["tracebook_backend"].redraw(figure, limits)})
+
+    def rows(self, frame, first):
+        """Returns a piece of a shown data frame, which `_frame_rows` describes."""
+        return self._look(lambda _: {"frame": _frame_rows(frame, first)})
 
     def _look(self, question):
         try:

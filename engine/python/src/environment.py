@@ -121,6 +121,10 @@ def serve(incoming, outgoing, start):
             return {"reply": cells.inspect(request["code"], request["at"])}
         if do == "variables":
             return {"reply": cells.variables()}
+        if do == "redraw":
+            return {"reply": cells.redraw(request["figure"], request["limits"])}
+        if do == "rows":
+            return {"reply": cells.rows(request["frame"], request["first"])}
         return {"reply": cells.values(request["names"])}
 
     signal.signal(signal.SIGINT, interrupted)

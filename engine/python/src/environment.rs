@@ -265,6 +265,12 @@ impl EnvironmentSession {
             KernelQuery::Values { names } => {
                 ("values_reply", json!({"do": "values", "names": names.lines().collect::<Vec<_>>()}))
             }
+            KernelQuery::Redraw { figure, limits } => {
+                ("redraw_reply", json!({"do": "redraw", "figure": figure, "limits": limits}))
+            }
+            KernelQuery::FrameRows { frame, first } => {
+                ("frame_rows_reply", json!({"do": "rows", "frame": frame, "first": first}))
+            }
         };
         let reply = self.ask(ticket, &request)?;
         self.outbox.send(kind, reply.unwrap_or_else(|| json!({"status": "error"})));

@@ -473,6 +473,8 @@ impl InterpreterSession {
             KernelQuery::Inspect { .. } => "inspect_reply",
             KernelQuery::Variables => "variables_reply",
             KernelQuery::Values { .. } => "values_reply",
+            KernelQuery::Redraw { .. } => "redraw_reply",
+            KernelQuery::FrameRows { .. } => "frame_rows_reply",
         };
         let said = if gate.begin_cell(ticket) {
             let said = run_query(look, vm);
@@ -610,6 +612,10 @@ fn run_query(look: &KernelQuery, vm: &VirtualMachine) -> PyResult<String> {
         KernelQuery::Inspect { code, at } => module.get_attr("inspect_at", vm)?.call((code.as_str(), *at), vm),
         KernelQuery::Variables => module.get_attr("variables", vm)?.call((), vm),
         KernelQuery::Values { names } => module.get_attr("values", vm)?.call((names.as_str(),), vm),
+        // Outputs of the built-in Python hold all points of figures and all rows of tables.
+        KernelQuery::Redraw { .. } | KernelQuery::FrameRows { .. } => {
+            Err(vm.new_runtime_error("there is no matplotlib and no pandas".to_owned()))
+        }
     };
     Ok(said?.str(vm)?.to_string_lossy().into_owned())
 }

@@ -39,8 +39,8 @@ _MAX_LIVE_FIGURES = 20
 _display = None
 # IPython's shell in a Jupyter kernel, else None.
 _shell = None
+# Shown figures by their IDs, each with the part of its canvas that was shown, in inches.
 _live_figures = {}
-_figure_numbers = itertools.count(1)
 
 
 def install(display, module=None):
@@ -91,6 +91,16 @@ def flush_figures():
             raise
         # IPython would report an error in its callbacks as one of its own.
         _shell.showtraceback()
+
+
+def redraw(figure_id, limits):
+    """Returns a shown figure as JSON with other limits of its axes, or `None` if it's gone or would be too large.
+
+    `limits` has an entry for each pair of axes: its limits along x and along y, each `None` if it stays. The window
+    asks for this while no cell runs. The figure's own limits are restored.
+    """
+    found = _live_figures.get(figure_id)
+    return None if found is None else _redrawn(*found, limits)
 
 
 def __getattr__(name):
@@ -737,6 +747,10 @@ def _define_backend():
                     if isinstance(artist, (Line2D, Collection, _ImageBase)) and not label.startswith("_"):
                         mark(artist, "series", len(series))
                         series.append(label[:200])
+            left, bottom = figure.transFigure.transform((0.0, 0.0))
+            # A later drawing must have the same canvas, although its labels may need another one.
+            figure._tracebook_canvas = transforms.Bbox.from_bounds(
+                *(float(part) / figure.dpi for part in (-left, -bottom, width, height)))
             renderer = RendererTracebook(width, height, figure.dpi, marked)
             try:
                 figure.draw(renderer)
@@ -761,14 +775,15 @@ def _define_backend():
             text = json.dumps(out, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
             filename.write(text.encode("utf-8"))
 
-    def display_list(figure, tight=True):
-        """Returns the figure as JSON, or `None` if it would be too large."""
+    def display_list(figure, tight=True, box=None):
+        """Returns the figure as JSON, or `None` if it would be too large. `box`: the part to draw, in inches."""
         import io
 
         out = io.BytesIO()
         try:
             with _canvas(figure) as canvas:
-                canvas.print_figure(out, format="tracebook", dpi=figure.dpi, bbox_inches="tight" if tight else None,
+                box = ("tight" if tight else None) if box is None else box
+                canvas.print_figure(out, format="tracebook", dpi=figure.dpi, bbox_inches=box,
                                     facecolor=figure.get_facecolor(), edgecolor=figure.get_edgecolor())
         except TooLarge:
             return None
@@ -817,14 +832,15 @@ def _define_backend():
             text = None
         if text is not None:
             head = json.loads(text[: text.index(',"display_list"')] + "}")
-            number = next(_figure_numbers)
-            figure._tracebook_number = number
-            _live_figures[number] = figure
+            # Another kernel, or an earlier state of this one, must not take one figure for the other. Comparing two
+            # runs leaves out what is written like an address.
+            figure_id = "0x" + os.urandom(8).hex()
+            _live_figures[figure_id] = figure, figure._tracebook_canvas
             while len(_live_figures) > _MAX_LIVE_FIGURES:
                 _live_figures.pop(next(iter(_live_figures)))
             # IPython publishes the value as it is; the harness reads JSON as text.
             data[FIGURE_MIME] = text if _shell is None else json.loads(text)
-            about[FIGURE_MIME] = {**head, "figure": number}
+            about[FIGURE_MIME] = {**head, "figure": figure_id}
         if png is not None:
             data["image/png"] = base64.b64encode(png).decode()
         return data, about
@@ -874,32 +890,31 @@ def _define_backend():
     # A figure that is a cell's value is shown like any other.
     Figure._repr_mimebundle_ = figure_bundle
 
-    def _tracebook_redraw(figure_id, axes_index, xlim=None, ylim=None):
-        """Returns the figure as JSON with other limits of one pair of axes, or `None` if it's gone or too large.
-
-        The figure's own limits are restored.
-        """
-        figure = _live_figures.get(figure_id)
-        every = all_axes(figure) if figure is not None else []
-        if not 0 <= axes_index < len(every):
-            return None
-        axes = every[axes_index]
-        before = [(other, other.get_xlim(), other.get_ylim(), other.get_autoscalex_on(), other.get_autoscaley_on())
-                  for other in every]
+    def _redrawn(figure, box, limits):
+        every = all_axes(figure)
+        before = [(axes, axes.get_xlim(), axes.get_ylim(), axes.get_autoscalex_on(), axes.get_autoscaley_on())
+                  for axes in every]
+        # A new layout would move the axes away from the pointer.
+        layout = figure.get_layout_engine()
         try:
-            for limits, axis, change in ((xlim, axes.xaxis, axes.set_xlim), (ylim, axes.yaxis, axes.set_ylim)):
-                if limits is not None:
-                    unit = 86_400.0 if side(axes, axis, (1.0, 2.0)).get("dates") else 1.0
-                    change(*(float(limit) / unit for limit in limits))
-            return display_list(figure)
+            if layout is not None:
+                figure.set_layout_engine("none")
+            for axes, sides in zip(every, limits):
+                for asked, axis, change in zip(sides, (axes.xaxis, axes.yaxis), (axes.set_xlim, axes.set_ylim)):
+                    if asked is not None:
+                        unit = 86_400.0 if side(axes, axis, (1.0, 2.0)).get("dates") else 1.0
+                        change(*(float(limit) / unit for limit in asked))
+            return display_list(figure, box=box)
         finally:
-            for other, across, up, auto_x, auto_y in before:
-                other.set_xlim(across, auto=auto_x)
-                other.set_ylim(up, auto=auto_y)
+            for axes, across, up, auto_x, auto_y in before:
+                axes.set_xlim(across, auto=auto_x)
+                axes.set_ylim(up, auto=auto_y)
+            if layout is not None:
+                figure.set_layout_engine(layout)
 
     globals().update(
         FigureCanvas=FigureCanvasTracebook, FigureManager=FigureManagerTracebook, RendererTracebook=RendererTracebook,
         new_figure_manager=new_figure_manager, new_figure_manager_given_figure=new_figure_manager_given_figure,
         show=show, display_list=display_list, picture=picture, mimebundle=mimebundle,
-        _tracebook_redraw=_tracebook_redraw, Path=Path,
+        _redrawn=_redrawn, Path=Path,
     )

@@ -82,6 +82,20 @@ pub enum KernelQuery {
         /// Names of the variables, one per line.
         names: String,
     },
+    /// A shown figure of matplotlib, drawn again with other limits.
+    Redraw {
+        /// ID of the figure in its output's metadata.
+        figure: String,
+        /// Limits of each pair of axes along x and y, as `matplotlib_backend.py` describes them.
+        limits: Value,
+    },
+    /// Rows of a shown data frame.
+    FrameRows {
+        /// ID of the frame in its output's metadata.
+        frame: String,
+        /// Number of the first row.
+        first: u64,
+    },
 }
 
 /// Reads the requests of an input, in order.
@@ -167,6 +181,15 @@ fn parse_request(line: &[u8]) -> IncomingRequest {
                     "
 ",
                 ),
+            })
+        }
+        Some(kind @ ("redraw_request" | "frame_rows_request")) => {
+            let content = message.get("content");
+            let member = |key: &str| content.and_then(|content| content.get(key)).cloned().unwrap_or_default();
+            let text = |key: &str| member(key).as_str().unwrap_or_default().to_owned();
+            RequestBody::Query(match kind {
+                "redraw_request" => KernelQuery::Redraw { figure: text("figure"), limits: member("limits") },
+                _ => KernelQuery::FrameRows { frame: text("frame"), first: member("first").as_u64().unwrap_or(0) },
             })
         }
         Some("input_reply") => {

@@ -562,6 +562,8 @@ impl ScienceKernel {
                 let names: Vec<&str> = names.lines().collect();
                 ("values_reply", json!(["values", [names]]))
             }
+            KernelQuery::Redraw { figure, limits } => ("redraw_reply", json!(["redraw", [figure, limits]])),
+            KernelQuery::FrameRows { frame, first } => ("frame_rows_reply", json!(["rows", [frame, first]])),
         };
         self.outbox.begin_reply(header);
         self.clock.begin();

@@ -1,7 +1,7 @@
 //! The kernel of an environment: this machine's CPython in the same sandbox as the built-in kernel.
 
 use super::Kernel;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -118,9 +118,25 @@ fn figures_of_matplotlib_cross_as_data_with_a_picture_beside() {
     let open = closed.replace("include-system-site-packages = false", "include-system-site-packages = true");
     std::fs::write(&settings, open).expect("written");
     let mut kernel = Kernel::with(&["kernel".as_ref(), "--environment".as_ref(), &python], &notes);
-    let shown = kernel.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nNone");
+    let shown = kernel.run("import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\naxes.plot([1, 2])\nNone");
     assert!(shown.contains("application/vnd.tracebook.figure+json") && shown.contains("display_list"), "{shown:.500}");
     assert!(shown.contains("image/png"), "{shown:.500}");
+    // With other limits on the same canvas; the figure keeps its own.
+    let id = kernel.run("import sys\nprint(*sys.modules['tracebook_backend']._live_figures, axes.get_xlim())");
+    let (id, limits) = id.split_once(' ').and_then(|(_, rest)| rest.split_once(' ')).expect("an ID and limits");
+    let mut drawn = |limits: Value| -> Value {
+        kernel.send("redraw_request", json!({"figure": id, "limits": limits}));
+        let mut messages = std::iter::repeat_with(|| kernel.message());
+        let reply = messages.find(|message| message["header"]["msg_type"] == "redraw_reply").expect("a reply");
+        serde_json::from_str(reply["content"]["figure"].as_str().expect("a figure")).expect("JSON")
+    };
+    let (stored, zoomed) = (drawn(json!([[null, null]])), drawn(json!([[[0.25, 0.5], null]])));
+    let sides = &zoomed["display_list"]["axes"][0]["sides"];
+    assert_eq!(sides[0]["limits"], json!([0.25, 0.5]));
+    assert_eq!(sides[1], stored["display_list"]["axes"][0]["sides"][1]);
+    assert_eq!((&zoomed["width"], &zoomed["height"]), (&stored["width"], &stored["height"]));
+    assert!(kernel.run("print('', axes.get_xlim())").contains(limits.lines().next().expect("limits")));
+    assert_eq!(kernel.run("1"), "[4] 1\nok", "a drawing isn't an execution");
 }
 
 #[test]

@@ -205,6 +205,18 @@ fn it_is_asked_stopped_and_ended() {
     assert_eq!(values["values"], json!({"total": [1, 2]}), "{values}");
     assert!(rows.contains(&json!({"name": "total", "type": "list", "size": "2", "value": "[1, 2]"})), "{reply}");
     assert!(rows.iter().all(|row| row["name"] != "In" && row["name"] != "exit" && row["name"] != "os"), "{reply}");
+    // A figure with other limits, from the backend if it's there.
+    let asked = json!({"figure": "f", "limits": [[[1.0, 2.5], null]]});
+    kernel.send("redraw_request", asked.clone());
+    assert_eq!(kernel.until("redraw_reply"), json!({"status": "error"}));
+    let backend = "import sys, types\nsys.modules['tracebook_backend'] = types.SimpleNamespace(\n    \
+                   redraw=lambda figure, limits: f'{figure} {limits}')";
+    let id = kernel.execute(backend);
+    kernel.told(&id);
+    kernel.send("redraw_request", asked);
+    assert_eq!(kernel.until("redraw_reply"), json!({"status": "ok", "figure": "f [[[1.0, 2.5], None]]"}));
+    kernel.send("frame_rows_request", json!({"frame": "gone", "first": 0}));
+    assert_eq!(kernel.until("frame_rows_reply"), json!({"status": "ok", "frame": null}));
     // An interrupt stops a running cell.
     let begun = Instant::now();
     let id = kernel.execute("print('on')\nimport time\nwhile True: time.sleep(0.01)");

@@ -85,6 +85,72 @@ fn a_figure_of_matplotlib_is_shown_and_zoomed() {
     window.render().expect("a picture").save(folder.join("matplotlib-figure.png")).expect("a file");
 }
 
+/// A figure that a kernel draws again, as the backend of matplotlib does. Its limits tell the drawings apart.
+#[cfg(target_os = "linux")]
+const LIVE: &str = "---
+kernel: environment
+---
+```python
+import json, sys
+plain = open('bar.json').read()
+def redraw(figure, limits):
+    again = json.loads(plain)
+    assert figure == 'f' and len(limits) == 1
+    for side in again['display_list']['axes'][0]['sides']:
+        side['limits'] = [100, 101]
+    return json.dumps(again)
+sys.modules['tracebook_backend'].redraw = redraw
+kind = 'application/vnd.tracebook.figure+json'
+display({kind: plain}, raw=True, metadata={kind: {'figure': 'f'}})
+```
+";
+
+#[cfg(target_os = "linux")]
+fn is_drawn_again(window: &Driven) -> bool {
+    window.query_by_label_contains("x = 100").is_some()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_zoomed_figure_is_drawn_again_by_its_kernel() {
+    let list = include_str!("../../data/matplotlib/bar.json");
+    let bench = Bench::new(&[("Live.md", LIVE), ("bar.json", list)]);
+    let mut venv = std::process::Command::new("python3");
+    let made = venv.args(["-m", "venv", "--without-pip"]).arg(bench.notes().join(".venv")).status();
+    assert!(made.is_ok_and(|made| made.success()), "there is a python3 with venv");
+    let mut window = bench.opened();
+    let id = window.state().note().expect("a note is shown");
+    window.state_mut().send_command(Command::RunAll { note: id });
+    until(&mut window, "the figure is drawn and the kernel idle", |window| {
+        let idle = session(window).note(id).is_some_and(|note| note.kernel == engine::KernelPhase::Idle);
+        idle && window.query_by_label("Figure").is_some() && window.state().figures() > 0
+    });
+    let kept = |window: &Driven| {
+        let note = session(window).note(id).expect("open");
+        serde_json::to_value(note.cells().map(|cell| note.latest_execution(cell)).collect::<Vec<_>>()).expect("JSON")
+    };
+    let before = kept(&window);
+    let middle = window.get_by_label("Figure").rect().center();
+    wheel(&mut window, middle, 60.0, Modifiers::COMMAND | Modifiers::CTRL);
+    until(&mut window, "the kernel has drawn it", |window| is_drawn_again(window));
+    assert_eq!(kept(&window), before, "nothing of it is kept");
+    window.get_by_label(RESET).click();
+    window.run();
+    window.event(egui::Event::PointerMoved(middle));
+    window.run();
+    let plain = |window: &Driven| window.query_by_label_contains("x = ").is_some() && !is_drawn_again(window);
+    assert!(plain(&window), "the stored figure");
+    // Without the kernel, it's scaled.
+    window.state_mut().send_command(Command::RestartKernel { note: id });
+    until(&mut window, "the kernel is off", |window| {
+        session(window).note(id).is_some_and(|note| note.kernel == engine::KernelPhase::Off)
+    });
+    wheel(&mut window, middle, 30.0, Modifiers::COMMAND | Modifiers::CTRL);
+    window.run_steps(12);
+    assert!(plain(&window) && window.query_by_label(RESET).is_some());
+    assert!(window.query_by_label_contains("cannot be shown").is_none());
+}
+
 fn wheel(window: &mut Driven, at: Pos2, by: f32, modifiers: Modifiers) {
     window.event(egui::Event::PointerMoved(at));
     window.step();

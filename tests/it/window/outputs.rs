@@ -8,6 +8,12 @@ use engine::Command;
 /// A window in which all cells of this note have run.
 fn ran(note: &str) -> (Bench, Driven) {
     let bench = Bench::new(&[("Out.md", note)]);
+    let window = ran_in(&bench);
+    (bench, window)
+}
+
+/// A window in which all cells of the first note have run.
+fn ran_in(bench: &Bench) -> Driven {
     let mut window = bench.opened();
     until(&mut window, "the note is shown", |window| window.state().note().is_some());
     let note = window.state().note().expect("a note is shown");
@@ -17,7 +23,7 @@ fn ran(note: &str) -> (Bench, Driven) {
         let note = session(window).note(note).expect("the note is open");
         note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
     });
-    (bench, window)
+    window
 }
 
 fn shows(window: &mut Driven, label: &str) {
@@ -91,6 +97,66 @@ fn a_table_is_sorted_filtered_and_copied() {
     let lines: Vec<&str> = copied.lines().collect();
     assert_eq!(lines[..2], ["name\tlength\tcrew\tkind", "boat 0\t0.0\t0\tsail"], "{copied:.200}");
     assert!(lines.len() > 2 && lines.len() < 1_500);
+}
+
+/// What the kernel asks of a data frame of pandas, with numbered rows.
+#[cfg(target_os = "linux")]
+const PANDAS: &str = "class DataFrame:
+    columns = type('Columns', (), {'nlevels': 1})
+    def __init__(self, rows):
+        self.rows, self.shape = rows, (len(rows), 1)
+        self.iloc = self.Rows(rows)
+    class Rows:
+        def __init__(self, rows):
+            self.rows = rows
+        def __getitem__(self, part):
+            return DataFrame(self.rows[part])
+    def to_csv(self, header=True):
+        return (',n\\n' if header else '') + ''.join(f'{row},{row % 7}\\n' for row in self.rows)
+";
+
+#[cfg(target_os = "linux")]
+const FRAME: &str = "---
+kernel: environment
+---
+```python
+import pandas
+frame = pandas.DataFrame(range(150_000))
+frame
+```
+";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn all_rows_of_a_data_frame_come_from_its_kernel() {
+    let bench = Bench::new(&[("Frame.md", FRAME), ("pandas.py", PANDAS)]);
+    let mut venv = std::process::Command::new("python3");
+    let made = venv.args(["-m", "venv", "--without-pip"]).arg(bench.notes().join(".venv")).status();
+    assert!(made.is_ok_and(|made| made.success()), "there is a python3 with venv");
+    let mut window = ran_in(&bench);
+    shows(&mut window, "Table of cell 1, 50000 rows");
+    let cut = "The first 50\u{202f}000 of 150\u{202f}000 rows.";
+    shows(&mut window, cut);
+    let kept = |window: &Driven| {
+        let note = session(window).note(window.state().note().expect("a note")).expect("it is open");
+        serde_json::to_value(note.cells().map(|cell| note.latest_execution(cell)).collect::<Vec<_>>()).expect("JSON")
+    };
+    let before = kept(&window);
+    let all = "Show all 150\u{202f}000 rows of Table of cell 1";
+    shows(&mut window, all);
+    picture(&mut window, "table-first-rows");
+    window.get_by_label(all).click();
+    window.run();
+    shows(&mut window, "Table of cell 1, 150000 rows");
+    assert!(window.query_by_label(cut).is_none() && window.query_by_label(all).is_none());
+    shows(&mut window, "Values of n: 0 to 6");
+    window.get_by_label("Filter Table of cell 1").click();
+    window.run();
+    type_text(&mut window, "n=6");
+    until(&mut window, "rows of the whole frame fit", |window| {
+        window.query_by_label("21\u{202f}428 of 150\u{202f}000 rows").is_some()
+    });
+    assert_eq!(kept(&window), before, "nothing of it is kept");
 }
 
 const FORMS: &str = "# Forms

@@ -106,7 +106,7 @@ impl PageFigures {
         {
             let near = drawn.places.iter().rev().find_map(|place| {
                 let inside = place.contains(at(pointer));
-                inside.then(|| place.nearest(&ready, &looked.view, at(pointer), POINT_HIT_RADIUS))?
+                inside.then(|| place.nearest(&drawn.ready, &drawn.view, at(pointer), POINT_HIT_RADIUS))?
             });
             if let Some(near) = near {
                 #[allow(clippy::cast_possible_truncation, reason = "points")]

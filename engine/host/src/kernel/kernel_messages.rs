@@ -1,6 +1,6 @@
 //! Reads a kernel's messages, one JSON object per line, and turns them into events.
 
-use crate::kernel::kernel_requests::PendingInquiries;
+use crate::kernel::kernel_requests::{KernelInquiry, PendingInquiries};
 use crate::kernel::pure_cache::PureCache;
 use crate::mailbox::{Mailbox, StoreWriter};
 use engine::{Event, KernelGrant};
@@ -116,7 +116,7 @@ impl KernelReplyReader {
     fn handle_message(&mut self, message: &Value) {
         let kind = message["header"]["msg_type"].as_str().unwrap_or("");
         let content = &message["content"];
-        if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply" | "values_reply") {
+        if KernelInquiry::is_reply(kind) {
             self.answer_inquiry(message);
             return;
         }

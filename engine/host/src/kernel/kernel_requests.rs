@@ -1,5 +1,5 @@
-//! Inquiries of the UI to a kernel while a note is edited: completions, descriptions, variables. They change nothing,
-//! so they bypass the session. A missing answer counts as none.
+//! Inquiries of the UI to a kernel while a note is edited: completions, descriptions, variables, figures with other
+//! limits, rows of tables. They change nothing, so they bypass the session. A missing answer counts as none.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const MAX_VARIABLE_TEXT_CHARS: usize = 200;
 const MAX_DESCRIPTION_CHARS: usize = 10_000;
 
 /// An inquiry to a kernel. Positions are byte offsets in the code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum KernelInquiry {
     /// Requests completions at a position.
     Complete {
@@ -41,6 +41,20 @@ pub enum KernelInquiry {
     Values {
         /// Names of the variables.
         names: Vec<String>,
+    },
+    /// Requests a shown figure of matplotlib, drawn with other limits.
+    Redraw {
+        /// ID of the figure in its output's metadata.
+        figure: String,
+        /// Limits of each pair of axes along x and y; `None` for those that stay.
+        limits: Vec<[Option<[f64; 2]>; 2]>,
+    },
+    /// Requests rows of a shown data frame: as many as the kernel sends at once.
+    FrameRows {
+        /// ID of the frame in its output's metadata.
+        frame: String,
+        /// Number of the first row.
+        first: usize,
     },
 }
 
@@ -84,12 +98,30 @@ pub enum InquiryAnswer {
     Variables(Option<Vec<KernelVariable>>),
     /// The existing values by name; `None` if this kernel can't report them.
     Values(Option<serde_json::Map<String, Value>>),
+    /// The figure as JSON, which wasn't checked; `None` if the kernel no longer has it or can't draw it.
+    Figure(Option<String>),
+    /// Rows as CSV, and their number. The first ones come after the names of the columns. `None` if the kernel no longer
+    /// has the frame.
+    FrameRows(Option<(String, usize)>),
 }
 
 /// Inquiries that a kernel hasn't answered yet, by request id.
 pub(crate) type PendingInquiries = Arc<Mutex<HashMap<String, (KernelInquiry, Sender<InquiryAnswer>)>>>;
 
 impl KernelInquiry {
+    /// Returns whether a message of this type answers an inquiry.
+    pub(crate) fn is_reply(kind: &str) -> bool {
+        matches!(
+            kind,
+            "complete_reply"
+                | "inspect_reply"
+                | "variables_reply"
+                | "values_reply"
+                | "redraw_reply"
+                | "frame_rows_reply"
+        )
+    }
+
     /// Returns the message's type and content.
     pub(crate) fn to_message(&self) -> (&'static str, Value) {
         let place = |code: &str, at: usize| {
@@ -105,6 +137,10 @@ impl KernelInquiry {
             KernelInquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
             KernelInquiry::Variables => ("variables_request", json!({})),
             KernelInquiry::Values { names } => ("values_request", json!({"names": names})),
+            KernelInquiry::Redraw { figure, limits } => ("redraw_request", json!({"figure": figure, "limits": limits})),
+            KernelInquiry::FrameRows { frame, first } => {
+                ("frame_rows_request", json!({"frame": frame, "first": first}))
+            }
         }
     }
 
@@ -119,6 +155,12 @@ impl KernelInquiry {
                 )
             }
             KernelInquiry::Values { .. } => InquiryAnswer::Values(content["values"].as_object().cloned()),
+            KernelInquiry::Redraw { .. } => InquiryAnswer::Figure(content["figure"].as_str().map(ToOwned::to_owned)),
+            KernelInquiry::FrameRows { .. } => {
+                let csv = content["frame"]["csv"].as_str().map(ToOwned::to_owned);
+                let rows = content["frame"]["rows"].as_u64().and_then(|rows| usize::try_from(rows).ok());
+                InquiryAnswer::FrameRows(csv.zip(rows))
+            }
             KernelInquiry::Variables => {
                 let row = |row: &Value| {
                     let text =
