@@ -438,7 +438,8 @@ impl SessionState {
             Event::VolumeLoaded { volume, doc } => self.files.volume_loaded(turn, &mut self.sync, volume, doc),
             Event::Scanned { volume, files, seen } => self.files.scanned(turn, &mut self.sync, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => {
-                self.files.scan_done(turn, &mut self.sync, volume, &gone, skipped, failed)
+                self.files.scan_done(turn, &mut self.sync, volume, &gone, skipped, failed);
+                self.runs.resume_stalled_runs(turn, &mut self.files, &mut self.sync, &self.workspace);
             }
             Event::FileTouched { volume, path, seen } => self.files.file_touched(turn, volume, path.as_deref(), seen),
             Event::NoteRead { note, content } => {

@@ -43,3 +43,33 @@ pub fn phase_name(agent: &str, phase: u8) -> &'static str {
         _ => PHASE_NAMES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
     }
 }
+
+/// Status of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseStatus {
+    /// The phase hasn't started, or will be repeated.
+    Upcoming,
+    /// The phase is running.
+    Current,
+    /// The phase is completed.
+    Finished,
+    /// The run ended in this phase before the phase was completed.
+    Stopped,
+}
+
+/// A phase of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPhase {
+    /// Number of the phase in this run, from 1.
+    pub number: usize,
+    /// Name of the phase.
+    pub name: &'static str,
+    /// Status of the phase.
+    pub reached: PhaseStatus,
+    /// Index of the phase's first step in the run's steps; `None` if it has none.
+    pub first: Option<usize>,
+    /// Number of steps in the phase.
+    pub steps: usize,
+    /// Duration in milliseconds; `None` unless the phase is finished or stopped.
+    pub took: Option<u64>,
+}

@@ -5,35 +5,7 @@ use crate::session::state::agent_run::AgentRun;
 use std::collections::BTreeMap;
 use store::{ExecutionStep, RunEnding, StepId, StepKind};
 
-/// Status of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PhaseStatus {
-    /// The phase hasn't started, or will be repeated.
-    Upcoming,
-    /// The phase is running.
-    Current,
-    /// The phase is completed.
-    Finished,
-    /// The run ended in this phase before the phase was completed.
-    Stopped,
-}
-
-/// A phase of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunPhase {
-    /// Number of the phase in this run, from 1.
-    pub number: usize,
-    /// Name of the phase.
-    pub name: &'static str,
-    /// Status of the phase.
-    pub reached: PhaseStatus,
-    /// Index of the phase's first step in the run's steps; `None` if it has none.
-    pub first: Option<usize>,
-    /// Number of steps in the phase.
-    pub steps: usize,
-    /// Duration in milliseconds; `None` unless the phase is finished or stopped.
-    pub took: Option<u64>,
-}
+pub use agent::agent_phases::{PhaseStatus, RunPhase};
 
 /// Returns the mark for steps of a phase.
 pub(super) fn phase_mark(phase: u8) -> String {

@@ -73,7 +73,7 @@ pub struct RunsState {
     pub(in crate::session) run_requests: Vec<RunRequest>,
     /// Whether the setup is being read for the requested runs.
     pub(in crate::session) is_reading_setup: bool,
-    /// Runs that continue once the setup and their session are loaded.
+    /// Runs that continue once the setup and their session are loaded, and their volume is scanned.
     pub(in crate::session) stalled_runs: BTreeSet<DocId>,
     /// The user's tools, once loaded.
     pub(in crate::session) registry: Option<ToolRegistry>,
