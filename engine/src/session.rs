@@ -376,6 +376,13 @@ impl SessionState {
                 (tasks, only.as_deref()),
                 (budget, allow),
             ),
+            Command::FinishSentTask { run, ending, said } => {
+                let ending = (ending, said.as_str());
+                self.runs.finish_sent_task(turn, &mut self.files, &mut self.sync, &self.workspace, run, ending)
+            }
+            Command::TakeBackTask { run, hub } => {
+                self.runs.take_back_task(turn, &mut self.files, &mut self.sync, &self.workspace, (run, hub))
+            }
             Command::CancelTask { note, task } => {
                 self.runs.cancel_task(turn, &mut self.files, &mut self.sync, &self.workspace, note, task)
             }

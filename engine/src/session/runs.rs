@@ -27,6 +27,7 @@ mod recovery;
 mod remote_runs;
 mod run_report;
 mod sampling;
+mod sent_tasks;
 mod server_material;
 mod sessions;
 mod tool_calls;

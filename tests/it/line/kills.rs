@@ -197,11 +197,11 @@ fn marking() -> (House, Arc<AtomicUsize>) {
     (house, count)
 }
 
-/// Replays are killed at four seeded moments: no printed step is lost, no call runs twice, the resumed run ends by
+/// Replays are killed at three seeded moments: no printed step is lost, no call runs twice, the resumed run ends by
 /// itself, and no model is asked unless the run says so.
 #[test]
 fn a_replay_is_killed_at_random_moments() {
-    const ROUNDS: usize = 4;
+    const ROUNDS: usize = 3;
     let ask = ["ask", "Mark the month of November 2026 from data/2026-11.csv", "--mode", "follower", "--json"];
     let mut rng = StdRng::seed_from_u64(21);
     let mut interrupted = 0;
@@ -220,7 +220,7 @@ fn a_replay_is_killed_at_random_moments() {
         assert!(lost.is_empty(), "round {round}: {lost:?} are lost");
         if newest()["standing"] != "done" {
             interrupted += 1;
-            house.run(&["runs", "last", "--resume", "--json", "--no-wait"]).good();
+            house.run(&["runs", "last", "--resume", "--json", "--no-wait"]).code(0);
         }
         assert_eq!(newest()["standing"], "done", "round {round}");
         let read = |call| std::fs::read_to_string(house.path("notes").join(mark_file(call, "2026-11"))).ok();
@@ -234,5 +234,5 @@ fn a_replay_is_killed_at_random_moments() {
         }
         sound(&house, round);
     }
-    assert!(interrupted >= ROUNDS / 2, "only {interrupted} of {ROUNDS} were in the middle of it");
+    assert!(interrupted > ROUNDS / 2, "only {interrupted} of {ROUNDS} were in the middle of it");
 }
