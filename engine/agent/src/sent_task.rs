@@ -67,7 +67,7 @@ pub fn sent_task_calls(lead: DocId, steps: &[ExecutionStep]) -> Vec<SentTaskCall
     for step in steps {
         let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
         let task = text_of(params, "task");
-        if !BuiltInTool::AskAgent.is_named(tool_name) || task.is_empty() || text_of(params, "on").is_empty() {
+        if !BuiltInTool::AskAgent.is_named(tool_name) || task.is_empty() || text_of(params, "device").is_empty() {
             continue;
         }
         let attempt = attempts.entry(task).or_default();
@@ -161,8 +161,8 @@ mod tests {
         }
     }
 
-    fn call(id: &str, task: &str, on: &str) -> ExecutionStep {
-        let params = json!({"agent": "qa", "goal": "g", "task": task, "on": on});
+    fn call(id: &str, task: &str, device: &str) -> ExecutionStep {
+        let params = json!({"agent": "qa", "goal": "g", "task": task, "device": device});
         let params = params.as_object().cloned().expect("an object");
         step(1, StepKind::ToolCall { tool_call_id: id.to_owned(), tool_name: "ask_agent".to_owned(), params })
     }

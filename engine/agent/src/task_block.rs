@@ -143,7 +143,7 @@ pub struct TaskBlock {
     /// The device that does the task: its name, the beginning of its key, or `any` for whichever worker is free; `None`
     /// for this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on: Option<String>,
+    pub device: Option<String>,
 }
 
 fn is_open(standing: &TaskStatus) -> bool {
@@ -174,7 +174,7 @@ impl Default for TaskBlock {
             risk: None,
             deadline: None,
             checkpoint: false,
-            on: None,
+            device: None,
         }
     }
 }
@@ -461,7 +461,7 @@ mod tests {
             tools_required: vec!["write_file".to_owned()],
             mode: ReplayMode::Follower,
             agent: Some("data".to_owned()),
-            on: Some("shed".to_owned()),
+            device: Some("shed".to_owned()),
             standing: TaskStatus::Failed,
             ..task("report", "Write the report", &["read"])
         }

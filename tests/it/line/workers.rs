@@ -392,7 +392,7 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
             (false, _) => ("There are 42 rows.".to_owned(), Vec::new()),
         }
     };
-    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  on: shed\n  ```\n- [ ] Write the report \
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Write the report \
                 ^write\n  ```yaml\n  agent: docs\n  needs: [count]\n  ```\n";
     let scene = Scene::new(&[("tasks/report.md", plan)]);
     let shed = scene.device("shed", &model(script));

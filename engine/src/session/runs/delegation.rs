@@ -243,11 +243,11 @@ impl RunsState {
         }
         // The delegated run inherits what the user has allowed this run, and no more.
         let leave = |rule: &&PolicyRule| rule.within == Some(id) && rule.word == Permission::Allow;
-        let device = string_argument(arguments, "on").to_owned();
+        let device = string_argument(arguments, "device").to_owned();
         let sent = sent_task_calls(id, &run.steps).into_iter().find(|sent| sent.call == call);
         let sent = sent.filter(|_| is_orchestrated(run));
         if !device.is_empty() && sent.is_none() {
-            return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `on`"));
+            return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
         }
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));

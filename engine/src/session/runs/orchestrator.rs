@@ -561,7 +561,7 @@ impl RunsState {
         }
         let mut calls = Vec::new();
         for (task, agent) in begun {
-            let goal = match &task.on {
+            let goal = match &task.device {
                 Some(_) => self.runs.get(&id).map_or_else(String::new, |run| sent_task_prompt(&run.steps, &task)),
                 None => task.prompt(),
             };
@@ -571,8 +571,8 @@ impl RunsState {
                 "task": task.id,
                 "mode": task.mode,
             }));
-            if let Some(device) = &task.on {
-                arguments.insert("on".to_owned(), json!(device));
+            if let Some(device) = &task.device {
+                arguments.insert("device".to_owned(), json!(device));
             }
             if let Some(budget) = task.budget() {
                 arguments.insert("budget".to_owned(), json!(budget));
