@@ -576,6 +576,9 @@ impl SessionState {
         self.workspace.folder = started.folder;
         turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.files.notes.unfinished = started.unfinished;
+        self.files.notes.known_texts = started.known_texts;
+        let is_open = |run: &DocId| started.runs.get(run).is_some_and(|line| line.ending.is_none());
+        self.files.notes.known_texts.retain(|run, _| is_open(run));
         turn.journal.problems = started.problems;
         self.files.moves.trash = started.trash;
         self.files.moves.pending = started.moving;

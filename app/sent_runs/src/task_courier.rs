@@ -3,14 +3,17 @@
 
 use crate::hub_sync::wait_until_hubs_have_all;
 use crate::send_errors::SentRunError;
-use crate::{RunTask, SEND_TIMEOUT, SentQuestion, find_device, queue_of_volume, queued_runs, send_run, shared_hubs};
+use crate::{
+    RunTask, SEND_TIMEOUT, SentDecision, SentQuestion, find_device, queue_of_volume, queued_runs, send_run, shared_hubs,
+    shown_hash,
+};
 use agent::memory::trace_extraction::final_answer;
 use agent::policy::ToolPolicy;
 use agent::run_request::RunRequest;
 use agent::sent_task::{ANY_DEVICE, SentPlanTask};
 use engine::{AgentRun, Command, Session};
 use host::Handle;
-use host::peers::work::{QueuedRun, WorkClient, WorkError, WorkReply, WorkRequest};
+use host::peers::work::{OrderedDecision, QueuedRun, SignedText, WorkClient, WorkError, WorkReply, WorkRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +68,8 @@ struct FollowedTask {
     free_since: Option<Instant>,
     /// Since when it's tried to take it back.
     taking_since: Option<Instant>,
+    /// What the user decided about its calls, which its worker may not have heard.
+    decisions: Vec<SignedText>,
 }
 
 fn carry(handle: &Handle, is_over: &AtomicBool) -> Result<(), SentRunError> {
@@ -83,6 +88,7 @@ fn carry(handle: &Handle, is_over: &AtomicBool) -> Result<(), SentRunError> {
                 refusal: None,
                 free_since: None,
                 taking_since: None,
+                decisions: Vec::new(),
             });
             let outcome = match advance(handle, &hubs, task, state) {
                 Ok(outcome) => outcome,
@@ -194,7 +200,7 @@ fn follow(
         }
         None if queued.is_free && queued.epoch > 0 => {
             if state.free_since.get_or_insert_with(Instant::now).elapsed() >= TAKE_BACK_AFTER {
-                claim_back(client, queued.run)?;
+                claim_back(client, queued.run, state)?;
             }
             Ok(None)
         }
@@ -206,9 +212,13 @@ fn follow(
 }
 
 /// Takes a task whose worker was lost out of the queue, so that no worker continues it.
-fn claim_back(client: &WorkClient, run: DocId) -> Result<(), WorkError> {
+fn claim_back(client: &WorkClient, run: DocId, state: &mut FollowedTask) -> Result<(), WorkError> {
     match client.ask(&WorkRequest::Claim(run)) {
         Ok(WorkReply::Claimed { epoch, .. }) => {
+            let renewed = client.ask(&WorkRequest::Renew { run, epoch, decisions: 0 })?;
+            if let WorkReply::Renewed { decisions, .. } = renewed {
+                state.decisions = decisions;
+            }
             let ending = TAKEN_BACK_ENDING.to_owned();
             let why = Some("its worker was lost, so the device that sent it carries it out".to_owned());
             client.ask(&WorkRequest::Finish { run, epoch, ending, why }).map(drop)
@@ -235,10 +245,30 @@ fn take_back(
         return Ok(Some((ending, said)));
     }
     match handle.run_command(Command::TakeBackTask { run, hub: client.address().to_owned() }) {
-        Ok(_) => Ok(None),
+        Ok(_) => {
+            apply_decisions(handle, client, std::mem::take(&mut state.decisions))?;
+            Ok(None)
+        }
         Err(why) if is_late => Ok(Some((RunEnding::Failed, why.to_string()))),
         Err(_) => Ok(None), // its document may still be read
     }
+}
+
+/// Applies what the user decided about calls that were to run elsewhere, if they still wait and are as they were shown.
+fn apply_decisions(handle: &Handle, client: &WorkClient, decisions: Vec<SignedText>) -> Result<(), SentRunError> {
+    for signed in decisions.into_iter().filter(|signed| signed.by == client.own_id()) {
+        let Ok(OrderedDecision { approval, shown, decision, .. }) = signed.open::<OrderedDecision>() else { continue };
+        let Ok(SentDecision { run, record }) = serde_json::from_value(decision) else { continue };
+        let id = approval.clone();
+        let look = move |session: &Session| {
+            session.agents().run(run)?.pending().find(|pending| pending.id == id).map(shown_hash)
+        };
+        if handle.read(look)? == Some(shown) {
+            // It may have run out of time just now.
+            let _ = handle.run_command(Command::Decide { run, approval, decision: record });
+        }
+    }
+    Ok(())
 }
 
 fn is_known(handle: &Handle, run: DocId) -> Result<bool, SentRunError> {

@@ -380,11 +380,10 @@ impl RunsState {
             run.project_read = ProjectReadState::ReadingToStart;
             run.withheld_files = withheld;
             run.instructions = instructions;
-            let read = paths.iter().filter(|file| file.root == root);
-            let read = read.filter_map(|file| files.volumes.find_file(volume, &file.path));
-            let known = files.notes.known_texts.entry(id).or_default();
-            read.for_each(|note| known.record_read(note));
         }
+        let read = paths.iter().filter(|file| file.root == root);
+        let read: Vec<DocId> = read.filter_map(|file| files.volumes.find_file(volume, &file.path)).collect();
+        files.notes.record_notes_read(turn, id, &read);
         let fork = files.volumes.fork_name(volume);
         let limit = MAX_RECALLED_PASSAGES;
         turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material });

@@ -166,6 +166,30 @@ fn what_waited_when_the_program_was_killed_is_decided_by_the_next() {
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
 }
 
+/// What a run knows of a note is kept, so its write is merged with what the user typed after the crash.
+#[test]
+fn what_is_written_while_a_killed_run_waits_is_kept() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            1 => {
+                let content = "# A\n\none, the agent's\n\ntwo\n\nthree\n";
+                (String::new(), vec![("write_file", json!({"path": "a.md", "content": content}))])
+            }
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n\none\n\ntwo\n\nthree\n")]);
+    super::follower::add_config(&house, "approval:\n  always_approve: [write_file]\n");
+    let told = Asked::new(&house, &["ask", "work", "--json"]).kill(usize::MAX, Duration::ZERO);
+    let name = told.waiting.first().expect("it waits").clone();
+    house.fed(&["edit", "a.md", "--text"], b"# A\n\none\n\ntwo\n\nthree, the user's\n").good();
+    house.run(&["approvals", &name, "--allow", "--json"]).code(0);
+    let both = "# A\n\none, the agent's\n\ntwo\n\nthree, the user's\n";
+    assert_eq!(String::from_utf8_lossy(&house.read("notes/a.md")), both);
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
+}
+
 /// Number of shell calls in the trace whose replays are killed.
 const REPLAYED_CALLS: usize = 4;
 
