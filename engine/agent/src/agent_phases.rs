@@ -92,8 +92,8 @@ pub fn phases_of(agent: &str) -> Vec<&'static str> {
     agent_phases(agent).iter().map(|phase| phase_name(agent, *phase)).collect()
 }
 
-/// Returns the phase of each step, from 1 as in [`run_phases`], or 0 for none. Empty if the agent doesn't work in phases.
-/// A result belongs to the phase of its call, any other unmarked step to the last marked phase.
+/// Returns the phase of each step, from 1 as in [`run_phases`], or 0 for none. Empty if the agent doesn't work in
+/// phases. A result belongs to the phase of its call, any other unmarked step to the last marked phase.
 pub fn step_phases(agent: &str, steps: &[ExecutionStep]) -> Vec<usize> {
     let own = agent_phases(agent);
     if own.is_empty() {

@@ -1,6 +1,6 @@
-//! Tasks of plans that other devices carry out: the run of each task, and what its agent is told of the tasks before it.
-//! The run's id depends only on the plan's run and the task, so that the task is found again after a restart, and isn't
-//! sent a second time.
+//! Tasks of plans that other devices carry out: the run of each task, and what its agent is told of the tasks before
+//! it. The run's id depends only on the plan's run and the task, so that the task is found again after a restart, and
+//! isn't sent a second time.
 
 use crate::prompt_quote;
 use crate::run_request::RunRequest;

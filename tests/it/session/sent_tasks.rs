@@ -7,8 +7,8 @@ use agent::task_block;
 use engine::{Command, Event};
 use store::{DocId, RunEnding};
 
-const PLAN: &str = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Write the report \
-                    ^write\n  ```yaml\n  agent: docs\n  needs: [count]\n  device: any\n  ```\n";
+const PLAN: &str = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Write the \
+                    report ^write\n  ```yaml\n  agent: docs\n  needs: [count]\n  device: any\n  ```\n";
 
 /// A twin whose plan has sent its first task.
 fn begun() -> Twin {
