@@ -47,8 +47,8 @@ pub fn format_moment(at: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Returns when a deadline that a user typed is, in milliseconds since 1970. It's a time from now, or a date in ISO form,
-/// which is local time unless it has an offset.
+/// Returns when a deadline that a user typed is, in milliseconds since 1970. It's a time from now, or a date in ISO
+/// form, which is local time unless it has an offset.
 ///
 /// # Errors
 /// Returns an error if it's neither.
