@@ -508,6 +508,22 @@ pub enum Command {
         /// Policy patterns that are allowed without asking.
         allow: Vec<String>,
     },
+    /// Gives a plan what came of a task that another device carried out.
+    FinishSentTask {
+        /// The run that carried out the task.
+        run: DocId,
+        /// How it ended.
+        ending: store::RunEnding,
+        /// Its answer, or why there's none.
+        said: String,
+    },
+    /// Carries out a task of a plan here that was sent to another device. The hub's queue has lent it to this one.
+    TakeBackTask {
+        /// The run that carries out the task.
+        run: DocId,
+        /// Address of the hub.
+        hub: String,
+    },
     /// Cancels a task of a plan, even if it's running.
     CancelTask {
         /// The note that holds the plan.

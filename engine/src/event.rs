@@ -446,6 +446,8 @@ pub struct WorkspaceStart {
     pub sessions: BTreeMap<DocId, agent::run_records::SessionSummary>,
     /// Summary of each run.
     pub runs: BTreeMap<DocId, agent::run_records::RunSummary>,
+    /// What each active run knows of the notes that it has read.
+    pub known_texts: BTreeMap<DocId, agent::known_texts::KnownTexts>,
     /// Volumes that are shared, by hub.
     pub shares: crate::records::sync::SyncShares,
     /// The sync log: milliseconds since 1970, and a line.

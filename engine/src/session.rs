@@ -376,6 +376,13 @@ impl SessionState {
                 (tasks, only.as_deref()),
                 (budget, allow),
             ),
+            Command::FinishSentTask { run, ending, said } => {
+                let ending = (ending, said.as_str());
+                self.runs.finish_sent_task(turn, &mut self.files, &mut self.sync, &self.workspace, run, ending)
+            }
+            Command::TakeBackTask { run, hub } => {
+                self.runs.take_back_task(turn, &mut self.files, &mut self.sync, &self.workspace, (run, hub))
+            }
             Command::CancelTask { note, task } => {
                 self.runs.cancel_task(turn, &mut self.files, &mut self.sync, &self.workspace, note, task)
             }
@@ -438,7 +445,8 @@ impl SessionState {
             Event::VolumeLoaded { volume, doc } => self.files.volume_loaded(turn, &mut self.sync, volume, doc),
             Event::Scanned { volume, files, seen } => self.files.scanned(turn, &mut self.sync, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => {
-                self.files.scan_done(turn, &mut self.sync, volume, &gone, skipped, failed)
+                self.files.scan_done(turn, &mut self.sync, volume, &gone, skipped, failed);
+                self.runs.resume_stalled_runs(turn, &mut self.files, &mut self.sync, &self.workspace);
             }
             Event::FileTouched { volume, path, seen } => self.files.file_touched(turn, volume, path.as_deref(), seen),
             Event::NoteRead { note, content } => {
@@ -568,6 +576,9 @@ impl SessionState {
         self.workspace.folder = started.folder;
         turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.files.notes.unfinished = started.unfinished;
+        self.files.notes.known_texts = started.known_texts;
+        let is_open = |run: &DocId| started.runs.get(run).is_some_and(|line| line.ending.is_none());
+        self.files.notes.known_texts.retain(|run, _| is_open(run));
         turn.journal.problems = started.problems;
         self.files.moves.trash = started.trash;
         self.files.moves.pending = started.moving;

@@ -113,6 +113,9 @@ pub struct RunAbout {
     /// When the run ends at the latest, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<i64>,
+    /// Whether it only repeats a trace, and fails if none fits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_follower: bool,
 }
 
 /// The device that owns a run. Only this device continues it.
@@ -687,6 +690,7 @@ mod tests {
             imported: None,
             provider: Some("local".to_owned()),
             deadline: Some(7),
+            is_follower: true,
         };
         let change = RunChange {
             number: 0,

@@ -14,6 +14,7 @@ mod command_menu;
 mod commands;
 mod comments;
 mod connection;
+mod deadlines;
 mod driven;
 mod dropped;
 mod figures;

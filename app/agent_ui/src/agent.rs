@@ -6,6 +6,7 @@ mod changes;
 mod comparison;
 mod composer;
 pub mod connection;
+mod deadline_field;
 pub mod diff_view;
 mod instruction_files;
 mod labels;
@@ -499,6 +500,9 @@ impl AgentPanel {
             actions.push(PanelAction::Run(CommandId::ViewForks));
         }
         self.before.show(ui, actions);
+        if !free {
+            self.before.deadline.show(ui);
+        }
         let finds = self.show_run_place(ui, session, volume);
         let is_here = self.run_place == RunPlace::Here;
         self.composer.can_fork = conversation.is_none() && volume.is_some() && !self.is_forking && is_here;

@@ -66,6 +66,7 @@ use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
 use sent_runs::send_errors::SentRunError;
+use sent_runs::task_courier::TaskCourier;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -536,7 +537,9 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
         eprintln!("tracebook: {}", untrusted_text::escape_line(&error.why));
     }
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let courier = TaskCourier::start(handle.clone());
     let code = run_request(&handle, request, &mut input, &mut out, &mut errors, true);
+    drop(courier);
     if let Ok(guests) = guests {
         guests.drain();
     }

@@ -5,9 +5,6 @@ use crate::arguments::AskArguments;
 use agent::deadline::Deadline;
 use agent::memory::{RecallOptions, ReplayMode};
 
-/// Length of a day in ISO form.
-const ISO_DAY_CHARS: usize = 10;
-
 /// Parses the option `--mode`: how replay is used to reach a goal.
 pub(super) fn parse_mode(word: Option<&str>) -> Result<ReplayMode, CliError> {
     let word = word.unwrap_or("auto");
@@ -24,17 +21,8 @@ pub(super) fn parse_recall_options(args: &AskArguments) -> Result<RecallOptions,
 /// Parses the option `--deadline`: a time from now, or a date in ISO form, which is local time unless it has an offset.
 /// Returns milliseconds since 1970.
 fn parse_deadline(word: &str) -> Result<i64, CliError> {
-    let now = jiff::Timestamp::now().as_millisecond();
-    let wall = word.trim().parse::<jiff::civil::DateTime>().ok();
-    // A day ends with the next one.
-    let wall = if word.trim().len() == ISO_DAY_CHARS { wall.and_then(|day| day.tomorrow().ok()) } else { wall };
-    let local = wall.and_then(|wall| wall.to_zoned(jiff::tz::TimeZone::system()).ok());
-    let at = match (word.trim().parse::<jiff::Timestamp>(), local) {
-        (Ok(at), _) => at.as_millisecond(),
-        (Err(_), Some(local)) => local.timestamp().as_millisecond(),
-        (Err(_), None) => Deadline::parse(word).map_err(CliError::usage)?.at(now),
-    };
-    match at > now {
+    let at = host::clock::parse_deadline(word).map_err(CliError::usage)?;
+    match at > host::clock::unix_millis_now() {
         true => Ok(at),
         false => Err(CliError::usage(format!("--deadline has passed: {word}"))),
     }

@@ -71,7 +71,7 @@ fn task_json(task: &TaskBlock) -> Value {
         "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
         "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
         "mode": task.mode, "agent": task.agent, "needs": task.needs, "risk": task.risk,
-        "checkpoint": task.has_checkpoint(), "deadline": task.deadline,
+        "checkpoint": task.has_checkpoint(), "deadline": task.deadline, "device": task.device,
     })
 }
 
@@ -222,7 +222,8 @@ fn task_line(task: &TaskBlock) -> String {
     let agent = task.agent.as_ref().map(|agent| format!("  @{agent}")).unwrap_or_default();
     let needs = if task.needs.is_empty() { String::new() } else { format!("  (after {})", task.needs.join(", ")) };
     let checkpoint = if task.has_checkpoint() { "  (you decide before it begins)" } else { "" };
-    format!("  [{}] {}  {}{agent}{needs}{checkpoint}", task.standing.checkbox_mark(), task.id, task.goal)
+    let on = task.device.as_ref().map(|device| format!("  (on {device})")).unwrap_or_default();
+    format!("  [{}] {}  {}{agent}{needs}{on}{checkpoint}", task.standing.checkbox_mark(), task.id, task.goal)
 }
 
 /// Parses the option `--risk`.
@@ -265,6 +266,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
         risk: args.risk.as_deref().map(parse_risk).transpose()?,
         deadline: args.deadline.as_deref().map(recall_options::parse_task_deadline).transpose()?,
         checkpoint: args.checkpoint,
+        device: args.on.clone(),
     };
     all.push(task.clone());
     agents::wait_for_setup(scene)?;
@@ -334,7 +336,11 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
 
 /// Runs a plan, or one task of it.
 fn run_plan(scene: &mut CommandContext<'_>, args: &TasksArguments, word: &str) -> Result<u8, CliError> {
-    let (note, tasks, id) = find_plan(scene, word)?;
+    let (note, mut tasks, id) = find_plan(scene, word)?;
+    if let Some(device) = &args.on {
+        // What the plan itself says of a task comes first.
+        tasks.iter_mut().for_each(|task| _ = task.device.get_or_insert_with(|| device.clone()));
+    }
     let run = agents::new_doc_id();
     let allow = args.approve.clone();
     let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args.budget.as_deref())?);

@@ -5,11 +5,13 @@ pub mod hub_sync;
 pub mod send_errors;
 pub mod sent_run_desk;
 pub mod setup_checks;
+pub mod task_courier;
 
 use crate::hub_sync::wait_until_hubs_have_all;
 use crate::send_errors::SentRunError;
 use agent::memory::RecallOptions;
 use agent::policy::ToolPolicy;
+use agent::sent_task::sent_task_calls;
 use engine::{LAN_HUB_ADDRESS, Session};
 use host::Handle;
 use host::peers::DeviceId;
@@ -75,7 +77,7 @@ pub struct SentQuestion {
     pub volume: DocId,
     /// The device that is to carry it out; `None` for any worker.
     pub to: Option<DeviceId>,
-    /// What is to be done. The policy in it is replaced by this device's when it's sent.
+    /// What is to be done. The rules in it are added to this device's policy when it's sent.
     pub task: RunTask,
 }
 
@@ -208,6 +210,7 @@ pub fn send_run(handle: &Handle, client: &WorkClient, question: &SentQuestion) -
     }
     let mut policy = handle.read(|session| session.agents().policy())?;
     policy.rules.retain(|rule| rule.within.is_none_or(|within| within == *volume));
+    policy.rules.extend(task.policy.rules.iter().cloned());
     let task = RunTask { policy, ..task.clone() };
     let task = serde_json::to_value(&task).map_err(SentRunError::Form)?;
     let order = RunOrder { hub: client.hub, run: *run, volume: *volume, to: *to, created: now_millis(), task };
@@ -244,9 +247,10 @@ pub fn send_decision(
     let is_held_here = handle.read(move |session| {
         let agents = session.agents();
         let origin = |id: DocId| agents.runs().find(|(of, _)| *of == id).map(|(_, line)| line.origin);
-        let root = agents.ancestors(run).last().copied().and_then(origin);
+        let root = agents.ancestors(run).last().copied();
         let is_here = agents.run(run).is_some_and(|run| session.is_own_device(run.device.as_ref()));
-        is_here && root == Some(RunOrigin::Device)
+        // A task that this device took back is its own.
+        is_here && root.and_then(origin) == Some(RunOrigin::Device) && root.is_none_or(|root| !agents.is_awaited(root))
     })?;
     if is_held_here && record.allowed {
         return Err(SentRunError::NotOwner);
@@ -269,19 +273,26 @@ pub fn send_decision(
     Ok(Some(queued.holder.map_or_else(|| "the next worker".to_owned(), |(_, name)| name)))
 }
 
-/// Stops a run at the queue that it was sent to; nothing happens if it isn't there.
+/// Stops a run at the queue that it was sent to, and the tasks of its plan that were; nothing happens if none is there.
 ///
 /// # Errors
 /// Returns an error if the program is closing.
 pub fn stop_if_queued(handle: &Handle, run: DocId) -> Result<(), SentRunError> {
     let look = move |session: &Session| {
-        let volume = session.agents().runs().find(|(id, _)| *id == run).map(|(_, line)| line.volume)?;
-        Some((volume, shared_hubs(session)))
+        let agents = session.agents();
+        let volume = agents.runs().find(|(id, _)| *id == run).map(|(_, line)| line.volume)?;
+        let tasks = agents.run(run).map(|lead| sent_task_calls(run, &lead.steps)).unwrap_or_default();
+        let is_over = |id: DocId| agents.runs().any(|(known, line)| known == id && line.ending.is_some());
+        let tasks: BTreeSet<DocId> = tasks.into_iter().map(|task| task.run).filter(|id| !is_over(*id)).collect();
+        Some((volume, tasks, shared_hubs(session)))
     };
-    let Some((volume, hubs)) = handle.read(look)? else { return Ok(()) };
+    let Some((volume, tasks, hubs)) = handle.read(look)? else { return Ok(()) };
     if let Ok(client) = queue_of_volume(&hubs, volume) {
         // The run's document says that it's stopped, too; the queue only spares the next worker the look at it.
         let _ = client.ask(&WorkRequest::Cancel(run));
+        for task in tasks {
+            let _ = client.ask(&WorkRequest::Cancel(task)); // it may be over
+        }
     }
     Ok(())
 }

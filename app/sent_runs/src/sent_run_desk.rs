@@ -1,6 +1,7 @@
 //! Sends runs and decisions for a window, on threads of their own: the window shows what is known and asks for more.
 
 use crate::send_errors::SentRunError;
+use crate::task_courier::TaskCourier;
 use crate::{
     SentQuestion, hub_devices, queue_of_volume, queued_label, queued_runs, send_decision, send_run, shared_hubs,
     stop_if_queued,
@@ -135,12 +136,16 @@ fn follow(shared: &Weak<DeskShared>, volume: DocId, run: DocId) {
 /// The window's access to the queues of hubs. Its threads end when this is dropped and they're done.
 pub struct SentRunDesk {
     shared: Arc<DeskShared>,
+    /// Sends the tasks of plans that run here.
+    _tasks: TaskCourier,
 }
 
 impl SentRunDesk {
     /// Creates the access. `wake` lets the window draw again.
     pub fn new(handle: Handle, wake: impl Fn() + Send + Sync + 'static) -> SentRunDesk {
-        SentRunDesk { shared: Arc::new(DeskShared { handle, state: Mutex::default(), wake: Box::new(wake) }) }
+        let tasks = TaskCourier::start(handle.clone());
+        let shared = DeskShared { handle, state: Mutex::default(), wake: Box::new(wake) };
+        SentRunDesk { shared: Arc::new(shared), _tasks: tasks }
     }
 
     /// Returns what is known.

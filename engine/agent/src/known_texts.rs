@@ -1,10 +1,14 @@
 //! What a run knows of the notes that it has read, so that it doesn't overwrite what the user, other runs or other
 //! programs have changed since.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::DocId;
 use text::diff;
 use text::note_merge::merge_notes;
+
+/// Prefix of the keys under which the database keeps what each active run knows, for a restart.
+pub const KNOWN_TEXTS_KEY_PREFIX: &str = "known-texts/";
 
 /// What is said of a write that was merged with another run's changes.
 pub const MERGED_WRITE_REMARK: &str = "It was changed since you read it, by the user or another agent, so your text \
@@ -12,7 +16,7 @@ pub const MERGED_WRITE_REMARK: &str = "It was changed since you read it, by the 
 
 /// The notes that a run has read. The text that the run knows is kept from the moment on at which somebody else
 /// changes the note.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownTexts {
     notes: BTreeMap<DocId, Option<String>>,
 }
@@ -32,9 +36,9 @@ pub struct MergedWrite {
 pub struct ConflictingWriteError(pub String);
 
 impl KnownTexts {
-    /// Records that the run knows a note's current text.
-    pub fn record_read(&mut self, note: DocId) {
-        self.notes.insert(note, None);
+    /// Records that the run knows a note's current text. Returns whether that is new.
+    pub fn record_read(&mut self, note: DocId) -> bool {
+        self.notes.insert(note, None) != Some(None)
     }
 
     /// Returns whether the run has read the note, and nobody else has changed it since.

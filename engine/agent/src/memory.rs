@@ -5,6 +5,7 @@ pub mod experience;
 pub mod goal;
 pub mod insight;
 pub mod place;
+pub mod replay_steps;
 pub mod result_check;
 pub mod run_outcome;
 pub mod slots;

@@ -70,6 +70,9 @@ pub fn plan_tool() -> ToolSpec {
                     "mode": {"enum": ["auto", "learner", "follower"]},
                     "risk": {"enum": ["low", "medium", "high"],
                         "description": "high: it can't be taken back, costs money or leaves the project"},
+                    "deadline": {"type": "string", "maxLength": 40, "description": "Such as 20 min"},
+                    "device": {"type": "string", "minLength": 1, "maxLength": 80,
+                        "description": "The other device that does it, only if the user names one"},
                     "checkpoint": {"type": "boolean", "description": "The user is asked before it begins"}}}},
             "agents": {"type": "array", "maxItems": 5, "items": {"type": "object", "additionalProperties": false,
                 "required": ["name", "description", "prompt"], "properties": {

@@ -140,6 +140,10 @@ pub struct TaskBlock {
     /// Whether the user is asked before the task begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub checkpoint: bool,
+    /// The device that does the task: its name, the beginning of its key, or `any` for whichever worker is free; `None`
+    /// for this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 fn is_open(standing: &TaskStatus) -> bool {
@@ -170,6 +174,7 @@ impl Default for TaskBlock {
             risk: None,
             deadline: None,
             checkpoint: false,
+            device: None,
         }
     }
 }
@@ -456,6 +461,7 @@ mod tests {
             tools_required: vec!["write_file".to_owned()],
             mode: ReplayMode::Follower,
             agent: Some("data".to_owned()),
+            device: Some("shed".to_owned()),
             standing: TaskStatus::Failed,
             ..task("report", "Write the report", &["read"])
         }

@@ -410,6 +410,7 @@ tool_table!(offered {
             "task": {"type": "string", "maxLength": 60, "optional": true},
             "mode": {"enum": ["auto", "learner", "follower"], "optional": true},
             "checkpoint": {"type": "boolean", "description": "Ask the user first", "optional": true},
+            "device": {"type": "string", "maxLength": 80, "description": "Only for tasks of a plan", "optional": true},
             "deadline": {"type": "string", "maxLength": 40, "description": "Such as 20 min", "optional": true},
             "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
     ),

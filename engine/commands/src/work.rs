@@ -56,6 +56,11 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument("risk", ArgumentForm::Value, "with add: low, medium or high; before high risk you are asked"),
     command_argument("deadline", ArgumentForm::Value, "with add: when its run ends at the latest, such as 20 min"),
     command_argument("checkpoint", ArgumentForm::Flag, "with add: you are asked before it begins"),
+    command_argument(
+        "on",
+        ArgumentForm::Value,
+        "with add and run: let a worker do it: a device's name, or any; over the hub that the volume is shared over",
+    ),
     command_argument("model", ArgumentForm::Flag, "with plan: a model splits the goal, not rules"),
     command_argument(
         "approve",

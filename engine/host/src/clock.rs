@@ -1,5 +1,6 @@
 //! The user's local date and time. The engine gets them as arguments and never reads a clock.
 
+use agent::deadline::{Deadline, DeadlineError};
 use anyhow::anyhow;
 use collection::LocalNow;
 use engine::UnixMillis;
@@ -13,6 +14,8 @@ use text::time_zone::ZoneClock;
 const ZONE_HORIZON_YEARS: i64 = 12;
 /// Maximum number of listed offset changes of a time zone.
 const MAX_ZONE_CHANGES: usize = 200;
+/// Length of a day in ISO form.
+const ISO_DAY_CHARS: usize = 10;
 
 /// Returns the current time. All times passed to the session are read here.
 pub(crate) fn unix_now() -> UnixMillis {
@@ -42,6 +45,24 @@ pub fn local_now() -> LocalNow {
 pub fn format_moment(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Returns when a deadline that a user typed is, in milliseconds since 1970. It's a time from now, or a date in ISO
+/// form, which is local time unless it has an offset.
+///
+/// # Errors
+/// Returns an error if it's neither.
+pub fn parse_deadline(text: &str) -> Result<i64, DeadlineError> {
+    let text = text.trim();
+    let wall = text.parse::<jiff::civil::DateTime>().ok();
+    // A day ends with the next one.
+    let wall = if text.len() == ISO_DAY_CHARS { wall.and_then(|day| day.tomorrow().ok()) } else { wall };
+    let local = wall.and_then(|wall| wall.to_zoned(jiff::tz::TimeZone::system()).ok());
+    match (text.parse::<jiff::Timestamp>(), local) {
+        (Ok(at), _) => Ok(at.as_millisecond()),
+        (Err(_), Some(local)) => Ok(local.timestamp().as_millisecond()),
+        (Err(_), None) => Ok(Deadline::parse(text)?.at(unix_millis_now())),
+    }
 }
 
 /// Returns a file name with the current time, such as `name-20261122-041207`. It has no spaces, so links need no

@@ -398,7 +398,7 @@ impl FilesState {
             self.read_note(turn, id);
         }
         self.notes.end_burst(turn, id);
-        self.notes.keep_known_texts(id);
+        self.notes.keep_known_texts(turn, id);
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else {
             note.remote.push(parcel);
@@ -656,7 +656,7 @@ impl NotesState {
         foreign: bool,
         with: Vec<RowWrite>,
     ) {
-        self.keep_known_texts(id);
+        self.keep_known_texts(turn, id);
         let Some(note) = self.open.get_mut(&id) else { return };
         let (loaded, executions) = (note.outputs.is_some(), &note.executions);
         let grown = if sync.is_shared(note.volume) {

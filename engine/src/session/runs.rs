@@ -27,6 +27,7 @@ mod recovery;
 mod remote_runs;
 mod run_report;
 mod sampling;
+mod sent_tasks;
 mod server_material;
 mod sessions;
 mod tool_calls;
@@ -64,6 +65,7 @@ use agent::policy::PolicyRule;
 use agent::run_records::{AgentSetup, RUN_KEY_PREFIX, RunSummary, SessionSummary};
 use agent::schedule::ScheduleOutcome;
 use agent::secrets::secret_files;
+use agent::server_material::ServerMaterial;
 use agent::tool_spec::ToolSpec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -185,8 +187,8 @@ impl RunsState {
         self.available_tools()
     }
 
-    /// Resumes runs that waited for the setup or their session.
-    pub(super) fn resume_stalled_runs(
+    /// Resumes runs that waited for the setup, their session, or the first scan of their volume.
+    pub(in crate::session) fn resume_stalled_runs(
         &mut self,
         turn: &mut ApplyContext<'_>,
         files: &mut FilesState,
@@ -324,6 +326,7 @@ impl RunsState {
             imported: None,
             provider,
             deadline: recall.deadline,
+            is_follower: recall.mode == memory::ReplayMode::Follower,
         };
         let (agent, goal) = (about.agent.clone(), text.lines().next().unwrap_or_default().chars().take(200).collect());
         turn.notify(Notice::RunBegan { run: id, agent, goal });
@@ -341,7 +344,22 @@ impl RunsState {
             self.begin_button_run(turn, files, sync, workspace, id, call);
             return Ok(());
         }
-        // Files that the message mentions are read before the model is called.
+        self.gather_context(turn, files, workspace, id, material);
+        Ok(())
+    }
+
+    /// Reads the files that a message mentions, what is remembered, and the project's agents, before the model is
+    /// called.
+    pub(super) fn gather_context(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        material: Vec<ServerMaterial>,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let (volume, note, text) = (run.about.volume, run.about.note, run.about.prompt.clone());
         let root = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
         let mut paths = model_context::mentions(&text);
         paths.retain(|name| !self.is_server_mention(name));
@@ -362,15 +380,13 @@ impl RunsState {
             run.project_read = ProjectReadState::ReadingToStart;
             run.withheld_files = withheld;
             run.instructions = instructions;
-            let read = paths.iter().filter(|file| file.root == root);
-            let read = read.filter_map(|file| files.volumes.find_file(volume, &file.path));
-            let known = files.notes.known_texts.entry(id).or_default();
-            read.for_each(|note| known.record_read(note));
         }
+        let read = paths.iter().filter(|file| file.root == root);
+        let read: Vec<DocId> = read.filter_map(|file| files.volumes.find_file(volume, &file.path)).collect();
+        files.notes.record_notes_read(turn, id, &read);
         let fork = files.volumes.fork_name(volume);
         let limit = MAX_RECALLED_PASSAGES;
         turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material });
-        Ok(())
     }
 
     /// Stores what happened in a run: in its document, its session and the list of runs, as one batch.
@@ -471,17 +487,25 @@ impl RunsState {
         if run.about.ending.is_some() || run.live.is_some() || !self.carries_out(workspace, id) {
             return;
         }
-        let limits = self.setup.is_some().then(|| self.watchdog_limits(run));
+        // Without the configuration and the user's tools, neither rules nor limits are known: after a restart they're
+        // read first.
+        if self.setup.is_none() || self.loading.contains(&workspace.id.registry_id()) {
+            self.stalled_runs.insert(id);
+            if self.setup.is_none() {
+                self.request_setup(turn, workspace);
+            }
+            return;
+        }
+        let limits = self.watchdog_limits(run);
         if let Some(run) = self.runs.get_mut(&id) {
             run.is_awake = true;
-            run.limits = limits;
-            run.about.deadline = limits.map_or(run.about.deadline, |limits| limits.deadline_of(&run.about));
+            run.limits = Some(limits);
+            run.about.deadline = limits.deadline_of(&run.about);
             if run.active_since.is_none() {
                 run.active_since = Some(turn.now);
-                limits
-                    .and_then(|limits| limits.first_stop(&run.about, run.active_since))
-                    .into_iter()
-                    .for_each(|(until, _)| turn.wake_at(until));
+                if let Some((until, _)) = limits.first_stop(&run.about, run.active_since) {
+                    turn.wake_at(until);
+                }
             }
         }
         let Some(run) = self.runs.get(&id) else { return };

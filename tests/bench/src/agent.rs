@@ -176,6 +176,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
             imported: None,
             provider: None,
             deadline: None,
+            is_follower: false,
         };
         let steps = (0..RUN_STEPS).map(make_step).collect();
         let import =

@@ -61,6 +61,7 @@ impl HostlessSession {
             gone: Vec::new(),
             sessions: BTreeMap::new(),
             runs: BTreeMap::new(),
+            known_texts: BTreeMap::new(),
             shares: engine::SyncShares::default(),
             sync_log: Vec::new(),
             sync_kept: Default::default(),

@@ -282,6 +282,7 @@ fn learn_task_trace(
         imported: None,
         provider: None,
         deadline: None,
+        is_follower: false,
     };
     let there = BTreeSet::new();
     learn_trace(&CompletedRun {

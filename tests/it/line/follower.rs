@@ -131,6 +131,24 @@ fn a_replay_that_waited_is_approved_elsewhere_counted_and_free() {
     assert_eq!((&known["usage_count"], &known["verified_count"]), (&json!(1), &json!(1)), "{known}");
 }
 
+/// The process that takes a replay up again reads the configuration before it goes on.
+#[test]
+fn a_replay_goes_on_by_the_configuration_after_a_restart() {
+    let (house, count, asked) = learned();
+    add_config(&house, "approval:\n  always_approve: [read_file]\n  never_approve: [shell]\n");
+    house.run(&["ask", NOVEMBER, "--mode", "follower", "--no-wait"]).code(1);
+    let waiting = house.run(&["approvals", "--json"]).good().lines();
+    assert_eq!((waiting.len(), &waiting[0]["tool"]), (1, &json!("read_file")), "{waiting:?}");
+    let name = waiting[0]["name"].as_str().expect("it waits").to_owned();
+    house.run(&["approvals", &name, "--allow"]).good();
+    until("it goes on by itself or is resumed", || {
+        house.run(&["runs", "last", "--resume"]);
+        newest(&house)["standing"] == "done"
+    });
+    assert!(counted(&house) && house.run(&["approvals", "--json"]).good().lines().is_empty());
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
+}
+
 #[test]
 fn trust_is_shown_set_and_pinned() {
     let (house, count, asked) = learned();

@@ -165,3 +165,98 @@ fn what_waited_when_the_program_was_killed_is_decided_by_the_next() {
     until("it ran once", || house.read("notes/log.txt") == b"once\n");
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
 }
+
+/// What a run knows of a note is kept, so its write is merged with what the user typed after the crash.
+#[test]
+fn what_is_written_while_a_killed_run_waits_is_kept() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            1 => {
+                let content = "# A\n\none, the agent's\n\ntwo\n\nthree\n";
+                (String::new(), vec![("write_file", json!({"path": "a.md", "content": content}))])
+            }
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n\none\n\ntwo\n\nthree\n")]);
+    super::follower::add_config(&house, "approval:\n  always_approve: [write_file]\n");
+    let told = Asked::new(&house, &["ask", "work", "--json"]).kill(usize::MAX, Duration::ZERO);
+    let name = told.waiting.first().expect("it waits").clone();
+    house.fed(&["edit", "a.md", "--text"], b"# A\n\none\n\ntwo\n\nthree, the user's\n").good();
+    house.run(&["approvals", &name, "--allow", "--json"]).code(0);
+    let both = "# A\n\none, the agent's\n\ntwo\n\nthree, the user's\n";
+    assert_eq!(String::from_utf8_lossy(&house.read("notes/a.md")), both);
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
+}
+
+/// Number of shell calls in the trace whose replays are killed.
+const REPLAYED_CALLS: usize = 4;
+
+fn mark_file(call: usize, month: &str) -> String {
+    format!("out{call}/{month}.txt")
+}
+
+/// A house that has learned to leave a mark in several folders, and the number of the model's calls. Shells need no
+/// approval there, and take long enough that a kill falls inside the replay.
+fn marking() -> (House, Arc<AtomicUsize>) {
+    let count = Arc::<AtomicUsize>::default();
+    let calls = Arc::clone(&count);
+    let address = model(move |turn, _: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "data/2026-10.csv"}))]),
+            1..=REPLAYED_CALLS => {
+                let command = format!("mkdir -p out{turn} && sleep 0.2 && echo once >> {}", mark_file(turn, "2026-10"));
+                (String::new(), vec![("shell", json!({ "command": command }))])
+            }
+            _ => ("It is marked.".to_owned(), Vec::new()),
+        }
+    });
+    let csv = "day,sold\n1,517\n";
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", csv), ("data/2026-11.csv", csv)]);
+    super::follower::add_config(&house, "approval:\n  never_approve: [shell]\n");
+    house.run(&["ask", "Mark the month of October 2026 from data/2026-10.csv"]).good();
+    assert_eq!(house.run(&["traces", "--json"]).good().lines().len(), 1);
+    (house, count)
+}
+
+/// Replays are killed at three seeded moments: no printed step is lost, no call runs twice, the resumed run ends by
+/// itself, and no model is asked unless the run says so.
+#[test]
+fn a_replay_is_killed_at_random_moments() {
+    const ROUNDS: usize = 3;
+    let ask = ["ask", "Mark the month of November 2026 from data/2026-11.csv", "--mode", "follower", "--json"];
+    let mut rng = StdRng::seed_from_u64(21);
+    let mut interrupted = 0;
+    for round in 0..ROUNDS {
+        let (house, count) = marking();
+        let asked = count.load(Ordering::SeqCst);
+        // Each call is two lines, and the announcement one: the last call hasn't begun then.
+        let steps = rng.random_range(1..=2 * REPLAYED_CALLS);
+        let told = Asked::new(&house, &ask).kill(steps, Duration::from_millis(rng.random_range(0..150)));
+        let newest = || house.run(&["runs", "--json"]).good().lines().remove(0);
+        let kept = || house.run(&["steps", "last", "--json"]).good();
+        assert!(newest()["prompt"].as_str().is_some_and(|text| text.contains("November")), "round {round}");
+        let ids: BTreeSet<String> =
+            kept().lines().iter().filter_map(|step| Some(step["id"].as_str()?.to_owned())).collect();
+        let lost: Vec<_> = told.steps.difference(&ids).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?} are lost");
+        if newest()["standing"] != "done" {
+            interrupted += 1;
+            house.run(&["runs", "last", "--resume", "--json", "--no-wait"]).code(0);
+        }
+        assert_eq!(newest()["standing"], "done", "round {round}");
+        let read = |call| std::fs::read_to_string(house.path("notes").join(mark_file(call, "2026-11"))).ok();
+        let marks: Vec<String> = (1..=REPLAYED_CALLS).filter_map(read).collect();
+        assert!(marks.iter().all(|mark| mark.matches("once").count() <= 1), "round {round}: it ran twice: {marks:?}");
+        // What happened to a call that was under way isn't known: a model goes on from there, and the run says so.
+        let said = kept().text();
+        if !said.contains("A model continues from here") {
+            assert_eq!(marks, ["once\n"; REPLAYED_CALLS], "round {round}: {said}");
+            assert_eq!(count.load(Ordering::SeqCst), asked, "round {round}: a model was asked: {said}");
+        }
+        sound(&house, round);
+    }
+    assert!(interrupted > ROUNDS / 2, "only {interrupted} of {ROUNDS} were in the middle of it");
+}

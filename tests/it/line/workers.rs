@@ -365,3 +365,97 @@ fn a_worker_notices_volumes_that_come_and_go_while_it_runs() {
     shed.run(&["sync", "leave", "more"]).good();
     assert_eq!(worker.until("volumes")["volumes"].as_array().expect("names").len(), 1);
 }
+
+/// The first message of a user in a request to a model: the goal.
+fn goal_of(body: &Value) -> String {
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    messages.iter().find(|message| message["role"] == "user").map_or_else(String::new, |one| one["content"].to_string())
+}
+
+impl Scene {
+    /// Carries out a plan at the desk, where nobody answers at the terminal.
+    fn carry_out(&self, words: &[&str]) -> Lines {
+        let words: Vec<&str> = ["tasks", "run", "tasks/report.md"].iter().chain(words).copied().collect();
+        let mut lines = self.desk.start(&words);
+        drop(lines.child.stdin.take());
+        lines
+    }
+}
+
+#[test]
+fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let goal = goal_of(body);
+        match (goal.contains("Write the report"), turn) {
+            (true, _) => (format!("Known: {}.", goal.contains("There are 42 rows")), Vec::new()),
+            (false, 0) => (String::new(), vec![("shell", json!({"command": "echo 42"}))]),
+            (false, _) => ("There are 42 rows.".to_owned(), Vec::new()),
+        }
+    };
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Write the report \
+                ^write\n  ```yaml\n  agent: docs\n  needs: [count]\n  ```\n";
+    let scene = Scene::new(&[("tasks/report.md", plan)]);
+    let shed = scene.device("shed", &model(script));
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    // The plan names the device of one task, and the user that of the other.
+    let mut asked = scene.carry_out(&["--on", "any"]);
+    let approval = asked.until("approval_pending");
+    let name = approval["name"].as_str().expect("a name");
+    assert_eq!(scene.desk.run(&["approvals", name, "--allow"]).code(0).err, "sent to shed\n");
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    let said = answers(&lines).join("\n");
+    assert!(said.starts_with("2 of 2 tasks are done.") && said.contains("(done): Known: true."), "{said}");
+    worker.until("ended");
+    worker.until("ended");
+    let plan = String::from_utf8(scene.desk.house.read("notes/tasks/report.md")).expect("text");
+    assert!(plan.contains("- [x] Count") && plan.contains("- [x] Write"), "{plan}");
+}
+
+/// The worker is killed while a call waits, and the user allows the call before the task is taken back.
+#[test]
+fn a_task_whose_worker_is_killed_goes_on_here_by_what_was_decided_and_nothing_is_done_twice() {
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n";
+    let scene = Scene::new(&[("tasks/report.md", plan)]);
+    let at = one_command("echo ran >> ran.log");
+    let shed = scene.device("shed", &at);
+    super::agents::configure(&scene.desk.house, &at);
+    let worker = shed.worker(&[&scene.desk.key()]);
+    let mut asked = scene.carry_out(&["--on", "shed"]);
+    let approval = asked.until("approval_pending");
+    worker.kill();
+    let name = approval["name"].as_str().expect("a name");
+    assert_eq!(scene.desk.run(&["approvals", name, "--allow"]).code(0).err, "sent to shed\n");
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    assert!(answers(&lines).join("\n").contains("(done): Told: false."), "{lines:#?}");
+    assert_eq!(scene.desk.house.read("notes/ran.log"), b"ran\n");
+    assert!(!shed.house.path("notes/ran.log").exists());
+    let queue = scene.desk.run(&["worker", "list", "--json"]).good().lines();
+    assert_eq!((queue.len(), &queue[0]["ending"]), (1, &"local".into()), "{queue:#?}");
+    let runs = scene.desk.run(&["runs", "--json"]).good().lines();
+    let task = runs.iter().find(|run| run["prompt"] == "Count the rows").expect("it's here");
+    assert_eq!(task["standing"], "done");
+}
+
+#[test]
+fn a_sent_task_is_stopped_from_any_device() {
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n";
+    let scene = Scene::new(&[("tasks/report.md", plan)]);
+    let shed = scene.device("shed", &model(|_, _| ("Never said.".to_owned(), Vec::new())));
+    // No worker runs: it waits.
+    let asked = scene.carry_out(&["--on", "any"]);
+    let queued = || shed.run(&["worker", "list", "--json"]).good().lines();
+    until("it is in the queue", || queued().len() == 1);
+    let run = queued()[0]["run"].as_str().expect("an id").to_owned();
+    shed.run(&["worker", "stop", &run]).good();
+    let (code, lines) = asked.end();
+    assert_eq!(code, 1, "{lines:#?}");
+    // The plan is tried again, and stopped where it runs.
+    let asked = scene.carry_out(&["--on", "any"]);
+    until("it is in the queue again", || queued().len() == 2);
+    let lead = scene.desk.run(&["runs", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    scene.desk.run(&["runs", &lead, "--stop"]).good();
+    assert_eq!(asked.end().0, 1);
+    assert!(queued().iter().all(|run| run["ending"] == "cancelled"), "{:#?}", queued());
+}

@@ -659,6 +659,7 @@ fn ten_thousand_steps_cost_no_frame() {
         imported: None,
         provider: None,
         deadline: None,
+        is_follower: false,
     };
     window.state_mut().send_command(Command::ImportRun {
         run: run_id,

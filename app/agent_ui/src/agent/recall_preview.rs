@@ -2,7 +2,9 @@
 //! before sending. Also shows what a run was given. Memory is searched in the background and never waited for.
 
 use super::super::memory::MemoryAction;
+use super::deadline_field::DeadlineField;
 use crate::panel_action::PanelAction;
+use agent::deadline::DeadlineError;
 use agent::memory::insight::{self, RecalledItem, TRACE_KIND};
 use agent::memory::{self, ProjectMemory, RecallOptions, ReplayMode};
 use eframe::egui;
@@ -53,6 +55,8 @@ pub struct RecallPreview {
     /// Whether to replay a trace whose confidence is too low for an automatic replay.
     follow: bool,
     folded: bool,
+    /// When the run of the message ends at the latest.
+    pub(super) deadline: DeadlineField,
 }
 
 impl RecallPreview {
@@ -68,7 +72,9 @@ impl RecallPreview {
         self.receive(session);
         let Some(goal) = goal.filter(|goal| goal.text.split_whitespace().nth(1).is_some()) else {
             if self.typed.take().is_some() {
+                let deadline = std::mem::take(&mut self.deadline);
                 self.clear();
+                self.deadline = deadline;
             }
             return;
         };
@@ -117,18 +123,21 @@ impl RecallPreview {
         self.found = memory.relevant_items(&goal.text, note, &goal.agent, &schemas, clock::today(), &trust);
     }
 
-    /// Clears the question and the exclusions. The collapsed state is kept.
+    /// Clears the question, the exclusions and the deadline. The collapsed state is kept.
     pub fn clear(&mut self) {
         let folded = self.folded;
         *self = RecallPreview { folded, ..RecallPreview::default() };
     }
 
-    /// Returns what a run may use of memory: all shown items except the excluded ones.
-    pub fn recall(&self) -> RecallOptions {
+    /// Returns what a run may use of memory, which is all shown items except the excluded ones, and its deadline.
+    ///
+    /// # Errors
+    /// Returns an error if what is typed as its deadline is no time.
+    pub fn recall(&self) -> Result<RecallOptions, DeadlineError> {
         let mode = if self.follow { ReplayMode::Follower } else { ReplayMode::Auto };
         let shown = |name: &String| self.found.iter().any(|one| one.name == *name);
         let without = self.without.iter().filter(|name| shown(name)).cloned().collect();
-        RecallOptions { mode, without, deadline: None }
+        Ok(RecallOptions { mode, without, deadline: self.deadline.deadline()? })
     }
 
     /// Draws the preview if there are any items.

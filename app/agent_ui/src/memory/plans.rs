@@ -83,6 +83,8 @@ pub struct PlansPage {
     query: String,
     state: usize,
     goal: String,
+    /// The device that does the tasks; empty for this one.
+    device: String,
     made: Option<PlanRowsKey>,
     plans: Vec<ListedPlan>,
     rows: Vec<PlanRow>,
@@ -176,6 +178,9 @@ impl PlansPage {
         });
         ui.add_space(space::XS);
         self.form(ui, session, note, actions);
+        if !sent_runs::shared_hubs(session).is_empty() {
+            self.show_device_field(ui);
+        }
         ui.add_space(space::S);
         if self.rows.is_empty() {
             let none = if self.query.is_empty() && self.state == 0 {
@@ -260,7 +265,11 @@ impl PlansPage {
                     }
                     (PlanAction::Open, _, Some(note)) => actions.push(PanelAction::Open(note)),
                     (PlanAction::Begin, only, Some(note)) => {
-                        let tasks = tasks_with_state(plan, &shown.stands);
+                        let mut tasks = tasks_with_state(plan, &shown.stands);
+                        let device = Some(self.device.trim()).filter(|device| !device.is_empty());
+                        for task in tasks.iter_mut().filter(|task| task.device.is_none()) {
+                            task.device = device.map(str::to_owned);
+                        }
                         actions.push(PanelAction::Memory(Box::new(MemoryAction::CarryOut { note, tasks, only })));
                     }
                     (PlanAction::GiveUp, Some(task), Some(note)) => {
@@ -282,6 +291,19 @@ impl PlansPage {
             self.turned.insert(plan, unfolded);
             self.turns += 1;
         }
+    }
+
+    /// Draws the field for the device that does the tasks that are begun next.
+    fn show_device_field(&mut self, ui: &mut Ui) {
+        let (colours, style) = (ThemeColors::of(ui), theme::small());
+        widgets::row(ui, |ui| {
+            let hint = "Run tasks on this device. Or type a worker's name, or any";
+            let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
+            let field = egui::TextEdit::singleline(&mut self.device).id_salt("device").font(style.font).hint_text(hint);
+            let width = ui.available_width().max(120.0);
+            let response = ui.add(field.desired_width(width).margin(egui::Margin::symmetric(8, 6)));
+            response.accessible_name("Device that does the tasks");
+        });
     }
 
     /// Draws the form for a new plan, which is split into tasks by rules.
@@ -431,6 +453,7 @@ fn line(ui: &mut Ui, rect: Rect, shown: &ListedPlan, plan: &NotePlan, number: us
     about.extend(task.agent.as_ref().map(|agent| format!("@{agent}")));
     about.extend((task.priority != DEFAULT_TASK_PRIORITY).then(|| format!("priority {}", task.priority)));
     about.extend(task.budget().map(|budget| format!("at most ${budget:.2}")));
+    about.extend(task.device.as_ref().map(|device| format!("on {device}")));
     about.push(task.id.clone());
     widgets::paint_two_lines(ui, rect, rect.left() + 44.0, right, (goal, &about.join("  ·  ")), is_over(standing));
     match (asked, response.clicked()) {
@@ -458,6 +481,8 @@ fn facts(task: &TaskBlock, standing: TaskStatus) -> Vec<(&'static str, String)> 
         ("Mode", mode.to_owned()),
         ("Agent", agent),
         ("After", task.needs.join(", ")),
+        ("Device", task.device.clone().unwrap_or_default()),
+        ("Deadline", task.deadline.map_or_else(String::new, |deadline| deadline.to_string())),
         ("Risk", task.risk.map_or_else(String::new, |risk| risk.as_str().to_owned())),
         ("Checkpoint", if task.has_checkpoint() { "you decide before it begins".to_owned() } else { String::new() }),
         ("Name", task.id.clone()),

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::io::Read;
 use store::{
     BlobHash, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool,
-    RunApproval, RunEnding, StepKind, UserTool,
+    RunApproval, RunEnding, RunOrigin, StepKind, UserTool,
 };
 use text::untrusted_text;
 
@@ -401,7 +401,13 @@ fn read_run_news(
     let missing = missing.iter().map(|problem| format!("tracebook: {problem}"));
     news.said = missing.filter(|line| !told.contains(line)).collect();
     news.said.extend(run.live.iter().flat_map(|live| live_call_messages(live, level, told)));
-    let family = agents.run_family(id);
+    let mut family = agents.run_family(id);
+    let sent = agents.sent_tasks().values().filter(|task| match task.request.origin {
+        RunOrigin::Agent { run } => family.contains(&run),
+        RunOrigin::User | RunOrigin::Schedule { .. } | RunOrigin::Device => false,
+    });
+    let sent: Vec<DocId> = sent.map(|task| task.request.run).collect();
+    family.extend(sent);
     let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_durable());
     let mut waits = open.flat_map(|run| run.pending().map(|approval| (run.id, approval)));
     let new =
@@ -459,7 +465,10 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
         };
         let comment = asks.then(|| word.to_owned());
         let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
-        scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+        // A task of a plan may be carried out by another device.
+        if sent_runs::send_decision(scene.handle, run, &approval.id, &decision)?.is_none() {
+            scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+        }
         return Ok(true);
     }
 }

@@ -324,6 +324,7 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
         imported: state.imported,
         provider: None,
         deadline: None,
+        is_follower: false,
     };
     let (todos, steps, approvals) = (state.todos, state.steps, Vec::new());
     scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps, approvals })?;

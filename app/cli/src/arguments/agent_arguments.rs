@@ -153,6 +153,8 @@ pub(crate) struct TasksArguments {
     #[arg(long)]
     pub(crate) checkpoint: bool,
     #[arg(long)]
+    pub(crate) on: Option<String>,
+    #[arg(long)]
     pub(crate) model: bool,
     #[arg(long)]
     pub(crate) approve: Vec<String>,

@@ -6,6 +6,7 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
+use agent::memory::RecallOptions;
 use agent::policy::ToolPolicy;
 use agent_ui::agent::{
     AgentCommand, AgentPanelAction, BranchesPage, ChangesPage, TimelinePage, ToolsPage, approvals, called, volume,
@@ -79,13 +80,20 @@ impl DockState {
             return;
         };
         let agent = called(session, &self.agent.composer.text);
+        let recall = match self.agent.before.recall() {
+            Ok(recall) => recall,
+            Err(why) => return notices.toasts.show_message(ui::text::sentence(&why.to_string())),
+        };
+        if recall.deadline.is_some_and(|at| at <= host::clock::unix_millis_now()) {
+            return notices.toasts.show_message("The deadline has passed.");
+        }
         if let Some(to) = self.agent.run_place.receiver() {
-            return self.ask_elsewhere(host, panes, notices, (volume, agent, to));
+            return self.ask_elsewhere(host, panes, notices, (volume, agent, to), recall);
         }
         if self.agent.composer.in_fork && self.agent.session.is_none() {
             // A space at the beginning of a message has a meaning: no prompt is called.
             let text = self.agent.composer.text.trim_end().to_owned();
-            let (note, recall) = (panes.active.note, self.agent.before.recall());
+            let note = panes.active.note;
             match host.forks.job() {
                 Some(job) => notices.toasts.show_message(job),
                 None => {
@@ -101,7 +109,6 @@ impl DockState {
         let text = self.agent.composer.text.trim_end().to_owned();
         // An edited first message starts a new branch.
         let (note, parent) = (panes.active.note, parent.map(|parent| parent.unwrap_or(MessageId::SESSION_ROOT)));
-        let recall = self.agent.before.recall();
         let ask = Command::Ask {
             run,
             session,
@@ -130,6 +137,7 @@ impl DockState {
         panes: &PaneState,
         notices: &mut NoticeState,
         (volume, agent, to): (DocId, Option<String>, Option<DeviceId>),
+        recall: RecallOptions,
     ) {
         let again = self.agent.composer.again;
         let run = DocId::random(rand::random());
@@ -144,7 +152,7 @@ impl DockState {
             budget: None,
             provider: None,
             allow: Vec::new(),
-            recall: self.agent.before.recall(),
+            recall,
             policy: ToolPolicy::default(),
         };
         match host.send_away(SentQuestion { run, volume, to, task }) {

@@ -545,6 +545,7 @@ mod tests {
             imported: None,
             provider: None,
             deadline: None,
+            is_follower: false,
         }
     }
 

@@ -313,7 +313,8 @@ impl WorkRecord {
                 if self.ending.is_some() {
                     return Err(WorkRefusal::Over);
                 }
-                if self.to.is_some_and(|to| to != caller.device) {
+                // Who ordered it may take it back.
+                if self.to.is_some_and(|to| to != caller.device) && self.order.by != caller.device {
                     return Err(WorkRefusal::ForAnother);
                 }
                 if let Some((_, name)) = self.holder.as_ref().filter(|_| !is_free) {
@@ -548,6 +549,21 @@ mod tests {
         let asked = scene.ask(device(2), 3, WorkRequest::Renew { run, epoch: 1, decisions: 1 });
         assert_eq!(asked, WorkReply::Renewed { cancelled: true, decisions: Vec::new() });
         refused(scene.ask(owner, 4, WorkRequest::Decide(DocId([7; 16]), decision(&scene.owner))), "no such run");
+    }
+
+    #[test]
+    fn who_ordered_a_run_takes_it_back_once_its_executor_is_silent() {
+        let scene = Scene::new();
+        let (owner, run) = (scene.owner.id(), DocId([1; 16]));
+        scene.ask(owner, 0, WorkRequest::Offer(scene.order(1, Some(device(2)))));
+        scene.ask(device(2), 0, WorkRequest::Claim(run));
+        refused(scene.ask(owner, 29, WorkRequest::Claim(run)), "carries out");
+        let claimed = WorkReply::Claimed { epoch: 2, lease_ms: 30_000 };
+        assert_eq!(scene.ask(owner, 31, WorkRequest::Claim(run)), claimed);
+        let finish = |epoch| WorkRequest::Finish { run, epoch, ending: "local".to_owned(), why: None };
+        assert_eq!(scene.ask(device(2), 32, finish(1)), WorkReply::Lost);
+        assert_eq!(scene.ask(owner, 32, finish(2)), WorkReply::Done);
+        refused(scene.ask(device(2), 99, WorkRequest::Claim(run)), "over");
     }
 
     /// A list that is too long for a message would hide all runs from all workers.

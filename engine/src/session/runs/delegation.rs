@@ -3,6 +3,7 @@
 //! that the policy checks like any other code.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::runs::orchestrated_run::is_orchestrated;
 use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::AgentRun;
@@ -16,6 +17,7 @@ use agent::deadline::earliest;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::notice::Notice;
 use agent::policy::{Permission, PolicyRule};
+use agent::sent_task::{SentPlanTask, sent_task_calls};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::{model_context, prompt_quote, task_block::TaskStatus};
@@ -241,9 +243,15 @@ impl RunsState {
         }
         // The delegated run inherits what the user has allowed this run, and no more.
         let leave = |rule: &&PolicyRule| rule.within == Some(id) && rule.word == Permission::Allow;
+        let device = string_argument(arguments, "device").to_owned();
+        let sent = sent_task_calls(id, &run.steps).into_iter().find(|sent| sent.call == call);
+        let sent = sent.filter(|_| is_orchestrated(run));
+        if !device.is_empty() && sent.is_none() {
+            return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
+        }
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
-        let [child, session] = bytes.map(DocId::random);
+        let [child, session] = sent.map_or_else(|| bytes.map(DocId::random), |sent| [sent.run, sent.session]);
         let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
         let allow = self.rules.iter().filter(leave).map(handed).collect();
         let question = RunRequest {
@@ -268,6 +276,11 @@ impl RunsState {
             provider: run.about.provider.clone(),
         };
         self.children.insert(child, (id, call.to_owned()));
+        if !device.is_empty() {
+            self.sent_tasks.insert(child, SentPlanTask { device, request: question });
+            self.revision += 1;
+            return None;
+        }
         if let Err(CommandError(why)) = self.request_run(turn, volumes, workspace, question) {
             self.children.remove(&child);
             return Some(failed_outcome(why));
@@ -287,7 +300,8 @@ impl RunsState {
     ) {
         let Some((id, call)) = self.children.remove(&child) else { return };
         let short: String = child.to_string().chars().take(8).collect();
-        let agent = self.runs.get(&child).map_or_else(String::new, |run| run.about.agent.clone());
+        let sent = self.sent_tasks.remove(&child).and_then(|sent| sent.request.agent);
+        let agent = self.runs.get(&child).map(|run| run.about.agent.clone()).or(sent).unwrap_or_default();
         let success = ending == Some(RunEnding::Done);
         let text = if success { said.to_owned() } else { format!("{agent} came to no answer (run {short}): {said}") };
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -357,6 +371,7 @@ impl RunsState {
         let own: Vec<(DocId, String)> = own.map(|(child, (_, call))| (*child, call.clone())).collect();
         for (child, call) in own {
             self.children.remove(&child);
+            self.sent_tasks.remove(&child);
             let _ = self.cancel_run(turn, files, sync, workspace, child); // it refuses only where it is over
             let Some(run) = self.runs.get(&id) else { continue };
             let asks = |step: &store::ExecutionStep| match &step.kind {

@@ -24,7 +24,9 @@ impl RunsState {
         id: DocId,
         (ending, mut record): (RunEnding, RunRecord),
     ) {
-        files.notes.known_texts.remove(&id);
+        if files.notes.known_texts.remove(&id).is_some() {
+            files.notes.save_known_texts(turn, id);
+        }
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);
         run.about.ended = Some(turn.now.0);

@@ -58,7 +58,8 @@ impl RunsState {
         if self.runs.get(&id).is_some_and(delegation::is_one_call) {
             return self.finish_button_run(turn, files, sync, workspace, id);
         }
-        if self.read_project(turn, &files.volumes, id) || self.end_run_without_agent(turn, files, sync, workspace, id) {
+        if self.read_project(turn, files, workspace, id) || self.end_run_without_agent(turn, files, sync, workspace, id)
+        {
             return;
         }
         let leading = self.runs.get(&id).is_some_and(is_orchestrated);

@@ -37,25 +37,7 @@ pub(in crate::session) fn calls_of_tool(
     run: &AgentRun,
     tool: BuiltInTool,
 ) -> impl Iterator<Item = (&Map<String, Value>, Option<(bool, &str)>)> {
-    run.steps.iter().filter_map(move |step| {
-        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { return None };
-        if !tool.is_named(tool_name) {
-            return None;
-        }
-        let result = run.steps.iter().find_map(|step| match &step.kind {
-            StepKind::ToolResult { tool_call_id: id, success, result, error, .. } if id == tool_call_id => {
-                let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or_default();
-                Some((*success, text))
-            }
-            StepKind::ToolResult { .. }
-            | StepKind::ToolCall { .. }
-            | StepKind::Thinking { .. }
-            | StepKind::Todo { .. }
-            | StepKind::FinalAnswer { .. }
-            | StepKind::Error { .. } => None,
-        });
-        Some((params, result))
-    })
+    agent::sent_task::calls_of_tool(&run.steps, tool)
 }
 
 pub(in crate::session) fn argument_text<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {

@@ -19,6 +19,7 @@ use agent::memory::{MEMORY_FOLDER, RecallOptions};
 use agent::notice::Notice;
 use agent::planner::{self, TaskPlan};
 use agent::policy::ToolPolicy;
+use agent::sent_task::sent_task_prompt;
 use agent::task_block::{self, TaskBlock, TaskStatus};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
@@ -560,12 +561,19 @@ impl RunsState {
         }
         let mut calls = Vec::new();
         for (task, agent) in begun {
+            let goal = match &task.device {
+                Some(_) => self.runs.get(&id).map_or_else(String::new, |run| sent_task_prompt(&run.steps, &task)),
+                None => task.prompt(),
+            };
             let mut arguments = into_object(json!({
                 "agent": agent,
-                "goal": task.prompt(),
+                "goal": goal,
                 "task": task.id,
                 "mode": task.mode,
             }));
+            if let Some(device) = &task.device {
+                arguments.insert("device".to_owned(), json!(device));
+            }
             if let Some(budget) = task.budget() {
                 arguments.insert("budget".to_owned(), json!(budget));
             }
@@ -659,8 +667,12 @@ impl RunsState {
             };
             let Some(call) = run.calls.iter().find(own).map(|pending| pending.call.id.clone()) else { continue };
             let child = self.children.iter().find(|(_, asked)| **asked == (id, call.clone()));
-            if let Some(child) = child.map(|(child, _)| *child) {
-                let _ = self.cancel_run(turn, files, sync, workspace, child); // it refuses only where it is over
+            if let Some(child) = child.map(|(child, _)| *child)
+                && self.cancel_run(turn, files, sync, workspace, child).is_err()
+            {
+                // Another device is to carry it out, and nothing of it is here.
+                let ending = (Some(RunEnding::Cancelled), "It was stopped.");
+                self.on_child_ended(turn, files, sync, workspace, child, ending);
             }
         }
         Ok(())

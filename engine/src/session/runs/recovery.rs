@@ -9,6 +9,7 @@ use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::sent_task::INTERRUPTED_CALL_TEXT;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
@@ -119,7 +120,7 @@ impl RunsState {
         if !left.is_empty() {
             let mut record = RunRecord::default();
             for call in left {
-                let text = "The program ended while this was under way. It was not run again.".to_owned();
+                let text = INTERRUPTED_CALL_TEXT.to_owned();
                 self.answer_call(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() }, &mut record);
             }
             self.record_run(turn, sync, id, record);

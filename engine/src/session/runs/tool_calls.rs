@@ -190,7 +190,7 @@ impl RunsState {
                 let lines = requested_lines(arguments);
                 let note = all_files.volumes.find_file(volume, &path);
                 if let Some(note) = note {
-                    all_files.notes.known_texts.entry(id).or_default().record_read(note);
+                    all_files.notes.record_notes_read(turn, id, &[note]);
                 }
                 // An open note may be ahead of its file.
                 if let Some(text) = note.and_then(|note| all_files.notes.open_text(note)) {
@@ -493,7 +493,7 @@ impl RunsState {
             return failed_outcome(why);
         }
         let Some(note) = files.volumes.find_file(volume, path) else { return failed_outcome("the note was not made") };
-        files.notes.known_texts.entry(id).or_default().record_read(note);
+        files.notes.record_notes_read(turn, id, &[note]);
         if let Some(note) = files.notes.open.get_mut(&note) {
             note.shown = false; // it is not looked at; it closes once it is saved
             note.by_agent = true;

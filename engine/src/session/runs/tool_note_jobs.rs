@@ -173,7 +173,9 @@ impl RunsState {
             ToolNoteJobKind::Write(new) => {
                 let path = files.volumes.locate_file(*id).map_or("", |(_, path)| path);
                 let known = files.notes.known_texts.entry(*run).or_default();
-                let merged = match known.merge_write(*id, path, &new, &text) {
+                let merged = known.merge_write(*id, path, &new, &text);
+                files.notes.save_known_texts(turn, *run);
+                let merged = match merged {
                     Ok(merged) => merged,
                     Err(why) => return Some(failed_outcome(why.0)),
                 };

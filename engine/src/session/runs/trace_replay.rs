@@ -11,8 +11,10 @@ use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use crate::settings::Settings;
 use agent::memory::goal::ParsedGoal;
-use agent::memory::result_check::ResultDifference;
-use agent::memory::slots::{self, TemplateError};
+use agent::memory::replay_steps::{
+    REPLAY_STOPPED_PREFIX, ReplayStopError, call_result, has_open_replay, is_replay_stop, replayed_trace,
+};
+use agent::memory::slots;
 use agent::memory::trace::{self, RunTrace, iso_timestamp};
 use agent::memory::trace_edits::LastTraceRun;
 use agent::memory::trace_extraction::{CompletedCall, CompletedRun, ToolFacts, TraceLearnError};
@@ -27,9 +29,7 @@ use agent::{agent_definition, prompt_quote, tool_call_parser};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{
-    AgentState, DocId, ExecutionStep, FileKind, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall,
-};
+use store::{AgentState, DocId, FileKind, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
 use text::time::UnixMillis;
 
 /// Why no trace can be made from a run.
@@ -43,62 +43,8 @@ pub enum RunTraceError {
     Learn(#[from] TraceLearnError),
 }
 
-/// Why a replay stops, as a clause about a step.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum ReplayStopError {
-    #[error("the run was closed")]
-    RunClosed,
-    #[error("the trace has no such step")]
-    NoStep,
-    #[error("the trace has changed")]
-    TraceChanged,
-    #[error("the tool {0} is not the one that it was")]
-    ToolChanged(String),
-    #[error("the step has no result")]
-    NoResult,
-    #[error("it failed: {0}")]
-    CallFailed(String),
-    #[error("{path} {state}")]
-    Path { path: String, state: &'static str },
-    #[error(transparent)]
-    Result(#[from] ResultDifference),
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-}
-
 /// Maximum length of the last result when the trace has no answer of its own, in bytes.
 const MAX_REPLAY_ANSWER_BYTES: usize = 2_000;
-
-/// Prefix of the step that reports that a replay stopped.
-const REPLAY_STOPPED_PREFIX: &str = "The replay stopped ";
-
-/// Returns the index of the step that announces a replay, and the path of the trace; `None` if there's no replay.
-fn replayed_trace(steps: &[ExecutionStep]) -> Option<(usize, &str)> {
-    let path = |step: &ExecutionStep| step.route.as_deref().is_some_and(|route| route.starts_with("trace/"));
-    let at = steps.iter().rposition(path)?;
-    Some((at, steps[at].route.as_deref()?.strip_prefix("trace/")?))
-}
-
-/// Returns whether a step reports that a replay stopped.
-fn is_replay_stop(step: &ExecutionStep) -> bool {
-    matches!(&step.kind, StepKind::Error { message, .. } if message.starts_with(REPLAY_STOPPED_PREFIX))
-}
-
-/// Returns a call's result if it has one: success and text.
-fn call_result(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
-    steps.iter().rev().find_map(|step| match &step.kind {
-        StepKind::ToolResult { tool_call_id, success, result, error, .. } if *tool_call_id == call => {
-            let text = result.as_ref().and_then(Value::as_str).map(str::to_owned);
-            Some((*success, text.or_else(|| error.clone()).unwrap_or_default()))
-        }
-        StepKind::ToolResult { .. }
-        | StepKind::ToolCall { .. }
-        | StepKind::Thinking { .. }
-        | StepKind::Todo { .. }
-        | StepKind::FinalAnswer { .. }
-        | StepKind::Error { .. } => None,
-    })
-}
 
 impl RunsState {
     /// Returns the schema hash and idempotence of an agent's tools, by tool name.
@@ -194,13 +140,26 @@ impl RunsState {
 
     /// Reads the agents and memory of a run's project, unless that was done since the run was loaded. Returns whether
     /// they're being read; the run continues once they are.
-    pub(super) fn read_project(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState, id: DocId) -> bool {
+    pub(super) fn read_project(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
         match run.project_read {
             ProjectReadState::Loaded => return false,
             ProjectReadState::ReadingToStart | ProjectReadState::ReadingToResume => return true,
+            ProjectReadState::Unread if run.steps.is_empty() && run.about.head == run.about.asked => {
+                // The program ended before anything was read for it, so it begins anew.
+                let material = self.requested_material(run.about.origin, &run.about.prompt).unwrap_or_default();
+                self.gather_context(turn, files, workspace, id, material);
+                return true;
+            }
             ProjectReadState::Unread => {}
         }
+        let volumes = &files.volumes;
         let Some(root) = volumes.by_id.get(&run.about.volume).and_then(|volume| volume.root.clone()) else {
             return false;
         };
@@ -226,6 +185,11 @@ impl RunsState {
     ) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
         if run.run_memory.replay.is_none() {
+            let volume = files.volumes.by_id.get(&run.about.volume);
+            if volume.is_some_and(|volume| volume.scans == 0 && volume.root.is_some()) && has_open_replay(&run.steps) {
+                self.stalled_runs.insert(id); // its conditions are about files, which aren't known yet
+                return true;
+            }
             match files.volumes.interrupted_replay(run) {
                 None => return false,
                 Some(Ok(replay)) => {
@@ -643,12 +607,9 @@ impl VolumesState {
     /// # Errors
     /// Returns the trace's path, the number of the step where the replay was, and why it can't continue.
     fn interrupted_replay(&self, run: &AgentRun) -> Option<Result<Box<TraceReplay>, (String, usize, String)>> {
-        let (begun, path) = replayed_trace(&run.steps)?;
+        let (begun, path) = replayed_trace(&run.steps).filter(|_| has_open_replay(&run.steps))?;
         let since = UnixMillis(run.steps.get(begun)?.timestamp);
         let behind = run.steps.get(begun + 1..).unwrap_or_default();
-        if behind.iter().any(|step| step.spent.is_some() || is_replay_stop(step)) {
-            return None; // a model has taken over
-        }
         let made: Vec<(&str, &str, &Map<String, Value>)> = behind
             .iter()
             .filter_map(|step| match &step.kind {

@@ -283,6 +283,8 @@ impl AgentRun {
         let decided = approvals.iter().map(|approval| approval.call_id().to_owned());
         let used =
             steps.iter().filter_map(|step| step_call(&step.kind).map(ToOwned::to_owned)).chain(decided).collect();
+        let mode = if about.is_follower { memory::ReplayMode::Follower } else { memory::ReplayMode::Auto };
+        let recall = memory::RecallOptions { mode, ..memory::RecallOptions::default() };
         AgentRun {
             id,
             about,
@@ -304,7 +306,7 @@ impl AgentRun {
             unoffered_answers: 0,
             failed_providers: Vec::new(),
             used_call_ids: used,
-            run_memory: RunMemory::default(),
+            run_memory: RunMemory { recall, ..RunMemory::default() },
             is_awake: false,
             active_since: None,
             limits: None,

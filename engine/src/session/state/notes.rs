@@ -5,7 +5,7 @@ use crate::note::{DocPhase, KernelPhase, Note, NotePhase};
 use crate::records::kernels::StdinRequest;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
-use agent::known_texts::KnownTexts;
+use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, KnownTexts};
 use agent::memory::experience::Experience;
 use agent::memory::trace_update::TraceUpdate;
 use agent::task_block::TaskStatus;
@@ -31,11 +31,28 @@ pub(in crate::session) struct NotesState {
 
 impl NotesState {
     /// Keeps a note's text, which is about to change, for the runs that have read it.
-    pub(in crate::session) fn keep_known_texts(&mut self, id: DocId) {
+    pub(in crate::session) fn keep_known_texts(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get(&id) else { return };
-        for known in self.known_texts.values_mut().filter(|known| known.knows_current(id)) {
+        let mut changed = Vec::new();
+        for (run, known) in self.known_texts.iter_mut().filter(|(_, known)| known.knows_current(id)) {
             known.record_change_by_other(id, &note.text());
+            changed.push(*run);
         }
+        changed.into_iter().for_each(|run| self.save_known_texts(turn, run));
+    }
+
+    /// Records that a run knows the current texts of notes.
+    pub(in crate::session) fn record_notes_read(&mut self, turn: &mut ApplyContext<'_>, run: DocId, notes: &[DocId]) {
+        let known = self.known_texts.entry(run).or_default();
+        if notes.iter().fold(false, |is_new, note| known.record_read(*note) || is_new) {
+            self.save_known_texts(turn, run);
+        }
+    }
+
+    /// Stores what a run knows of notes, so that it's known after a restart; or removes that, once it's over.
+    pub(in crate::session) fn save_known_texts(&self, turn: &mut ApplyContext<'_>, run: DocId) {
+        let value = self.known_texts.get(&run).and_then(|known| serde_json::to_vec(known).ok());
+        turn.append_writes(vec![RowWrite::Meta { key: format!("{KNOWN_TEXTS_KEY_PREFIX}{run}"), value }], None);
     }
 
     /// Returns the note if it's open.

@@ -4,16 +4,17 @@ use crate::records::saving::BatchNumber;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::agent_session::AgentSession;
 use agent::policy::{PolicyRule, ToolPolicy};
+use agent::router;
 use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
-use agent::task_block::TaskBlock;
+pub(in crate::session) use agent::run_request::RunRequest;
+use agent::sent_task::SentPlanTask;
 use agent::tool_job::ToolJob;
-use agent::{memory, router};
 use commands::CommandId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{
-    DocId, ExecutionId, ExecutionStep, ListedDocumentKind, MessageId, RegisteredTool, RegistryDoc, RunChange, RunDoc,
-    RunOrigin, SessionMessage, TodoItem, ToolCall,
+    DocId, ExecutionId, ExecutionStep, ListedDocumentKind, RegisteredTool, RegistryDoc, RunChange, RunDoc,
+    SessionMessage, TodoItem,
 };
 
 /// Changes of a run to store in one batch.
@@ -24,30 +25,6 @@ pub(in crate::session) struct RunRecord {
     pub(in crate::session) approvals: Vec<String>,
     pub(in crate::session) changes: Vec<RunChange>,
     pub(in crate::session) todos: Option<Vec<TodoItem>>,
-}
-
-/// A request for a run that waits for its session to be loaded.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::session) struct RunRequest {
-    pub(in crate::session) run: DocId,
-    pub(in crate::session) session: DocId,
-    pub(in crate::session) volume: DocId,
-    pub(in crate::session) note: Option<DocId>,
-    pub(in crate::session) parent: Option<MessageId>,
-    pub(in crate::session) text: String,
-    pub(in crate::session) agent: Option<String>,
-    pub(in crate::session) budget: Option<f64>,
-    pub(in crate::session) allow: Vec<PolicyRule>,
-    /// The title of the session and the call of a pressed button, for which no model is called.
-    pub(in crate::session) button: Option<(String, ToolCall)>,
-    pub(in crate::session) recall: memory::RecallOptions,
-    pub(in crate::session) origin: RunOrigin,
-    /// The tasks to carry out, if the run gets a plan.
-    pub(in crate::session) plan: Option<Vec<TaskBlock>>,
-    /// The project that the run works for, if an orchestrating agent leads one.
-    pub(in crate::session) project: Option<String>,
-    /// The only provider that may be asked.
-    pub(in crate::session) provider: Option<String>,
 }
 
 /// State of agents: sessions, runs, tools and policy rules.
@@ -73,7 +50,7 @@ pub struct RunsState {
     pub(in crate::session) run_requests: Vec<RunRequest>,
     /// Whether the setup is being read for the requested runs.
     pub(in crate::session) is_reading_setup: bool,
-    /// Runs that continue once the setup and their session are loaded.
+    /// Runs that continue once the setup and their session are loaded, and their volume is scanned.
     pub(in crate::session) stalled_runs: BTreeSet<DocId>,
     /// The user's tools, once loaded.
     pub(in crate::session) registry: Option<ToolRegistry>,
@@ -82,6 +59,8 @@ pub struct RunsState {
     pub(in crate::session) waiting_jobs: Vec<(DocId, String, Box<ToolJob>)>,
     /// Delegated runs, each with the run that waits for it and the id of its call.
     pub(in crate::session) children: BTreeMap<DocId, (DocId, String)>,
+    /// Delegated runs that other devices are to carry out.
+    pub(in crate::session) sent_tasks: BTreeMap<DocId, SentPlanTask>,
     pub(in crate::session) loading: BTreeSet<DocId>,
     /// Number of messages to the webhook without a result.
     pub(in crate::session) pending_webhooks: usize,

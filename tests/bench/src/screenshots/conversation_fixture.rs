@@ -137,6 +137,7 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
         imported: None,
         provider: None,
         deadline: None,
+        is_follower: false,
     };
     let todos = ["Read what is there", "Write the plan", "Count the weeks"];
     let todos = todos.iter().zip(1..).map(|(content, number)| TodoItem {

@@ -1,0 +1,207 @@
+//! Tasks of plans that other devices carry out: the run of each task, and what its agent is told of the tasks before
+//! it. The run's id depends only on the plan's run and the task, so that the task is found again after a restart, and
+//! isn't sent a second time.
+
+use crate::prompt_quote;
+use crate::run_request::RunRequest;
+use crate::task_block::TaskBlock;
+use crate::tool_catalog::BuiltInTool;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{BlobHash, DocId, ExecutionStep, StepKind};
+
+/// The word for whichever worker is free.
+pub const ANY_DEVICE: &str = "any";
+/// The result of a call that was under way when the program ended.
+pub const INTERRUPTED_CALL_TEXT: &str = "The program ended while this was under way. It was not run again.";
+/// Maximum length of a task's prompt with the results before it, in bytes.
+const MAX_PROMPT_BYTES: usize = 18_000;
+/// Maximum length of one result in a prompt, in bytes.
+const MAX_RESULT_BYTES: usize = 4_000;
+
+/// A task of a plan that is sent to another device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentPlanTask {
+    /// The device: its name, the beginning of its key, or [`ANY_DEVICE`].
+    pub device: String,
+    /// The run that carries out the task.
+    pub request: RunRequest,
+}
+
+/// A call in the steps of a plan's run that sends a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentTaskCall {
+    /// Id of the call.
+    pub call: String,
+    /// Id of the task.
+    pub task: String,
+    /// The run that carries out the task.
+    pub run: DocId,
+    /// The session of that run.
+    pub session: DocId,
+}
+
+fn text_of<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+    arguments.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the calls of a plan's run that send tasks, oldest first. A call that was under way when the program ended is
+/// followed by another one with the same run; each other call has a run of its own.
+pub fn sent_task_calls(lead: DocId, steps: &[ExecutionStep]) -> Vec<SentTaskCall> {
+    let interrupted: BTreeSet<&str> = steps
+        .iter()
+        .filter_map(|step| match &step.kind {
+            StepKind::ToolResult { tool_call_id, error: Some(error), .. } if error == INTERRUPTED_CALL_TEXT => {
+                Some(tool_call_id.as_str())
+            }
+            StepKind::ToolResult { .. }
+            | StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => None,
+        })
+        .collect();
+    let mut attempts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut calls = Vec::new();
+    for step in steps {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
+        let task = text_of(params, "task");
+        if !BuiltInTool::AskAgent.is_named(tool_name) || task.is_empty() || text_of(params, "device").is_empty() {
+            continue;
+        }
+        let attempt = attempts.entry(task).or_default();
+        let seed = BlobHash::of(format!("task {lead} {attempt} {task}").as_bytes()).0;
+        let (mut run, mut session) = ([0; 16], [0; 16]);
+        run.copy_from_slice(&seed[..16]);
+        session.copy_from_slice(&seed[16..]);
+        *attempt += usize::from(!interrupted.contains(tool_call_id.as_str()));
+        let (run, session) = (DocId::random(run), DocId::random(session));
+        calls.push(SentTaskCall { call: tool_call_id.clone(), task: task.to_owned(), run, session });
+    }
+    calls
+}
+
+/// Returns the calls of a tool in steps with their results, oldest first; `None` as the result of a pending call.
+pub fn calls_of_tool(
+    steps: &[ExecutionStep],
+    tool: BuiltInTool,
+) -> impl Iterator<Item = (&Map<String, Value>, Option<(bool, &str)>)> {
+    steps.iter().filter_map(move |step| {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { return None };
+        if !tool.is_named(tool_name) {
+            return None;
+        }
+        let result = steps.iter().find_map(|step| match &step.kind {
+            StepKind::ToolResult { tool_call_id: id, success, result, error, .. } if id == tool_call_id => {
+                let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or_default();
+                Some((*success, text))
+            }
+            StepKind::ToolResult { .. }
+            | StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => None,
+        });
+        Some((params, result))
+    })
+}
+
+/// Returns the prompt of a task that another device carries out, which knows nothing of the tasks before it.
+pub fn sent_task_prompt(steps: &[ExecutionStep], task: &TaskBlock) -> String {
+    let result_of = |need: &str| {
+        let calls = calls_of_tool(steps, BuiltInTool::AskAgent);
+        let (_, result) = calls.filter(|(arguments, _)| text_of(arguments, "task") == need).last()?;
+        result.filter(|(is_good, _)| *is_good).map(|(_, text)| text)
+    };
+    let results: Vec<(&str, &str)> =
+        task.needs.iter().filter_map(|need| Some((need.as_str(), result_of(need)?))).collect();
+    prompt_with_results(task, &results)
+}
+
+/// Returns the prompt of a task with the results of the tasks that it needs: id and result of each.
+fn prompt_with_results(task: &TaskBlock, results: &[(&str, &str)]) -> String {
+    let mut prompt = task.prompt();
+    let mut is_first = true;
+    for (id, result) in results.iter().filter(|(_, result)| !result.trim().is_empty()) {
+        let cut = result.floor_char_boundary(MAX_RESULT_BYTES);
+        let quoted = prompt_quote::quote_block(&format!("the result of the task {id}"), &result[..cut]);
+        if prompt.len() + quoted.len() > MAX_PROMPT_BYTES {
+            break;
+        }
+        if std::mem::take(&mut is_first) {
+            let preamble = prompt_quote::QUOTED_MATERIAL_PREAMBLE;
+            prompt.push_str(&format!("\n\nWhat came of the tasks before it. {preamble}"));
+        }
+        prompt.push_str(&format!("\n{quoted}"));
+    }
+    prompt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use store::StepId;
+
+    const LEAD: DocId = DocId([1; 16]);
+
+    fn step(number: u64, kind: StepKind) -> ExecutionStep {
+        let id = StepId(number);
+        ExecutionStep {
+            id,
+            timestamp: 0,
+            duration: None,
+            parents: Vec::new(),
+            kind,
+            spent: None,
+            route: None,
+            tool: None,
+        }
+    }
+
+    fn call(id: &str, task: &str, device: &str) -> ExecutionStep {
+        let params = json!({"agent": "qa", "goal": "g", "task": task, "device": device});
+        let params = params.as_object().cloned().expect("an object");
+        step(1, StepKind::ToolCall { tool_call_id: id.to_owned(), tool_name: "ask_agent".to_owned(), params })
+    }
+
+    fn failure(id: &str, error: &str) -> ExecutionStep {
+        let kind = StepKind::ToolResult {
+            tool_call_id: id.to_owned(),
+            success: false,
+            result: None,
+            error: Some(error.to_owned()),
+            whole: None,
+            attached: Vec::new(),
+        };
+        step(2, kind)
+    }
+
+    #[test]
+    fn a_task_keeps_its_run_over_a_crash_and_gets_another_after_a_failure() {
+        let mut steps = vec![call("c0", "a", "shed"), call("c1", "b", "shed"), call("c2", "c", "")];
+        let first = sent_task_calls(LEAD, &steps);
+        assert_eq!(first.iter().map(|sent| sent.call.as_str()).collect::<Vec<_>>(), ["c0", "c1"]);
+        assert_ne!(first[0].run, first[1].run);
+        assert_ne!(sent_task_calls(DocId([2; 16]), &steps)[0].run, first[0].run);
+        steps.push(failure("c0", INTERRUPTED_CALL_TEXT));
+        steps.push(failure("c1", "qa came to no answer"));
+        steps.extend([call("c3", "a", "shed"), call("c4", "b", "any")]);
+        let then = sent_task_calls(LEAD, &steps);
+        assert_eq!((then[2].run, then[2].session), (first[0].run, first[0].session));
+        assert_ne!(then[3].run, first[1].run);
+    }
+
+    #[test]
+    fn results_go_along_as_quotations_up_to_a_limit() {
+        let task = TaskBlock { goal: "Write it".to_owned(), ..TaskBlock::default() };
+        assert_eq!(prompt_with_results(&task, &[("a", " ")]), "Write it");
+        let long = "x".repeat(9_000);
+        let all: Vec<(&str, &str)> = ["a", "b", "c", "d", "e"].map(|id| (id, long.as_str())).to_vec();
+        let prompt = prompt_with_results(&task, &all);
+        assert!(prompt.contains("the result of the task a") && prompt.contains("nothing in it changes"), "{prompt}");
+        assert!(prompt.len() <= MAX_PROMPT_BYTES + 1_000 && !prompt.contains("the result of the task e"));
+    }
+}
