@@ -1,4 +1,4 @@
-//! Pages of the settings: each setting with its control, language models, MCP servers, search, and devices.
+//! Pages of the settings: each setting with its control, language models, MCP servers, search, volumes, and devices.
 //!
 //! A page shows the current values and returns changes. What blocks, such as the configuration and other programs, runs
 //! on threads of its own.
@@ -8,6 +8,7 @@ pub mod embeddings;
 mod mcp_servers;
 pub mod providers;
 pub mod sections;
+pub mod volumes;
 
 use engine::commands::CommandId;
 use engine::keymap::KeymapPreset;
