@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// Number of random steps for each seed.
 const STEPS: usize = 20;
@@ -13,10 +14,10 @@ const STEPS: usize = 20;
 const PARTS: usize = 8;
 const NOTES: [&str; 2] = ["a.md", "b.md"];
 
-/// Runs Git with fixed names and times, so that two repositories with the same steps have the same hashes. Returns
+/// Runs Git with given names and times (in seconds since 1970), so that two repositories with the same steps have the same hashes. Returns
 /// whether it succeeded, and what it said.
-fn git_at(folder: &Path, step: usize, words: &[&str]) -> (bool, String) {
-    let date = format!("{} +0000", 1_700_000_000 + step);
+fn git_at(folder: &Path, time: u64, words: &[&str]) -> (bool, String) {
+    let date = format!("{time} +0000");
     let mut command = Command::new("git");
     command.args(words).current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_EDITOR", "true");
     for who in ["AUTHOR", "COMMITTER"] {
@@ -29,8 +30,8 @@ fn git_at(folder: &Path, step: usize, words: &[&str]) -> (bool, String) {
 }
 
 #[track_caller]
-fn git_well(folder: &Path, step: usize, words: &[&str]) -> String {
-    let (is_done, said) = git_at(folder, step, words);
+fn git_well(folder: &Path, time: u64, words: &[&str]) -> String {
+    let (is_done, said) = git_at(folder, time, words);
     assert!(is_done, "{words:?}: {said}");
     said
 }
@@ -51,6 +52,8 @@ struct GitRace {
     chance: StdRng,
     seed: u64,
     step: usize,
+    /// When the step began: the time of its commits, which is later than that of the files before.
+    time: u64,
     /// What was done, for the message of a failure.
     log: Vec<String>,
     words: Vec<PlacedWord>,
@@ -65,16 +68,17 @@ impl GitRace {
         for note in NOTES {
             house.write(&format!("twin/{note}"), &house.read(&format!("notes/{note}")));
         }
+        let time = now();
         for folder in ["notes", "twin"] {
             let folder = house.path(folder);
-            git_well(&folder, 0, &["init", "-q", "-b", "main"]);
-            git_well(&folder, 0, &["add", "-A"]);
-            git_well(&folder, 0, &["commit", "-qm", "First"]);
+            git_well(&folder, time, &["init", "-q", "-b", "main"]);
+            git_well(&folder, time, &["add", "-A"]);
+            git_well(&folder, time, &["commit", "-qm", "First"]);
         }
-        git_well(&house.path(""), 0, &["clone", "-q", "notes", "other"]);
+        git_well(&house.path(""), time, &["clone", "-q", "notes", "other"]);
         let owner = (seed % 2 == 1).then(|| house.owner(NOTES[0]));
         let chance = StdRng::seed_from_u64(seed);
-        GitRace { house, owner, chance, seed, step: 0, log: Vec::new(), words: Vec::new() }
+        GitRace { house, owner, chance, seed, step: 0, time, log: Vec::new(), words: Vec::new() }
     }
 
     fn draw(&mut self, most: usize) -> usize {
@@ -93,8 +97,8 @@ impl GitRace {
     #[track_caller]
     fn both(&mut self, words: &[&str]) -> bool {
         self.log.push(format!("git {}", words.join(" ")));
-        let (is_done, said) = git_at(&self.house.path("notes"), self.step, words);
-        let (is_done_there, said_there) = git_at(&self.house.path("twin"), self.step, words);
+        let (is_done, said) = git_at(&self.house.path("notes"), self.time, words);
+        let (is_done_there, said_there) = git_at(&self.house.path("twin"), self.time, words);
         assert_eq!(is_done, is_done_there, "{}: {said}; {said_there}", self.context());
         is_done
     }
@@ -128,21 +132,21 @@ impl GitRace {
 
     /// Somebody else commits, beside or on top of what is here.
     fn commit_elsewhere(&mut self) {
-        let (other, step) = (self.house.path("other"), self.step);
-        git_well(&other, step, &["fetch", "-q", "../notes", "HEAD"]);
+        let (other, time) = (self.house.path("other"), self.time);
+        git_well(&other, time, &["fetch", "-q", "../notes", "HEAD"]);
         if self.draw(3) > 0 {
-            git_well(&other, step, &["reset", "-q", "--hard", "FETCH_HEAD"]);
+            git_well(&other, time, &["reset", "-q", "--hard", "FETCH_HEAD"]);
         }
         let (note, at, word) = self.choose_word("theirs", &|house, note| read_text(house, "other", note));
         insert(&self.house, "other", note, at, &word);
-        git_well(&other, step, &["commit", "-qam", "Theirs"]);
+        git_well(&other, time, &["commit", "-qam", "Theirs"]);
     }
 
     /// Takes back what Git has left half done.
     fn back_out(&mut self) {
         self.both(&["merge", "--abort"]);
         self.both(&["rebase", "--abort"]);
-        let status = git_well(&self.house.path("notes"), self.step, &["status", "--porcelain"]);
+        let status = git_well(&self.house.path("notes"), self.time, &["status", "--porcelain"]);
         if status.lines().any(|line| line.starts_with("UU")) {
             self.both(&["reset", "-q", "--hard"]);
         }
@@ -150,7 +154,7 @@ impl GitRace {
 
     fn take_step(&mut self) {
         let message = format!("--message=S{}", self.step);
-        let branch = git_well(&self.house.path("notes"), self.step, &["branch", "--show-current"]);
+        let branch = git_well(&self.house.path("notes"), self.time, &["branch", "--show-current"]);
         let beside = if branch.trim() == "main" { "side" } else { "main" };
         let kind = self.draw(15);
         let is_done = match kind {
@@ -204,7 +208,7 @@ impl GitRace {
             seen.for_each(|word| word.is_known = true);
         }
         for words in [&["for-each-ref"][..], &["status", "--porcelain=v2", "--branch"]] {
-            let [ours, model] = ["notes", "twin"].map(|name| git_well(&self.house.path(name), self.step, words));
+            let [ours, model] = ["notes", "twin"].map(|name| git_well(&self.house.path(name), self.time, words));
             assert_eq!(ours, model, "{}", self.context());
         }
     }
@@ -227,9 +231,13 @@ impl GitRace {
             }
             assert!(missing.is_empty(), "{note} has lost {missing:?}; {}", self.context());
         }
-        git_well(&self.house.path("notes"), self.step, &["fsck", "--no-dangling"]);
+        git_well(&self.house.path("notes"), self.time, &["fsck", "--no-dangling"]);
         self.house.run(&["fsck"]).good();
     }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs()
 }
 
 fn read_text(house: &House, folder: &str, note: &str) -> String {
@@ -251,7 +259,7 @@ fn whatever_git_does_a_note_has_its_text_and_loses_nothing() {
     for seed in 24..24 + seeds {
         let mut race = GitRace::new(seed);
         for step in 1..=STEPS {
-            race.step = step;
+            (race.step, race.time) = (step, now());
             race.take_step();
             race.check();
         }
