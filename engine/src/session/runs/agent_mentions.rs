@@ -10,7 +10,7 @@ use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
 use agent::mention_match::{MentionMatch, agents_of_files, match_mention, strip_code};
-use agent::name_suggestions::closest_names;
+use agent::name_suggestions::{unknown_agent_sentence, unknown_tool_sentence};
 use agent::{agent_definition, model_context, prompt_quote};
 use store::{DocId, ExecutionStep, StepKind};
 
@@ -44,13 +44,7 @@ impl RunsState {
                 prompt_quote::single_line(name, 60)
             ));
         }
-        let names = self.agent_names(crew);
-        let near = closest_names(name, names.iter().map(String::as_str));
-        let hint = match near.as_slice() {
-            [] => format!("There are {}.", names.join(", ")),
-            near => format!("Did you mean {}?", near.join(" or ")),
-        };
-        Some(format!("There is no agent called {said}. {hint}"))
+        Some(unknown_agent_sentence(name, &self.agent_names(crew)))
     }
 
     /// Returns what is wrong with the approval lists of the configuration, if they name an unknown tool.
@@ -71,12 +65,7 @@ impl RunsState {
             if name.is_empty() || name.contains('*') || known.iter().any(|tool| tool == name) {
                 continue;
             }
-            let near = closest_names(name, known.iter().map(String::as_str));
-            let hint = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
-            told.push(format!(
-                "There is no tool called {}, so nothing is allowed by it.{hint}",
-                prompt_quote::quote_inline(name, 60)
-            ));
+            told.push(unknown_tool_sentence(name, &known));
         }
         told
     }
