@@ -66,6 +66,8 @@ pub enum SettingsChange {
     AttachmentFolder(String),
     /// The kernel for notes that name none.
     DefaultKernel(Option<String>),
+    /// Whether the lines of code are numbered.
+    LineNumbers(bool),
     /// Whether spelling is checked.
     Spelling(bool),
     /// The user's dictionary.
@@ -135,6 +137,7 @@ impl SettingsChange {
             SettingsChange::Templates(folder) => settings.templates = folder,
             SettingsChange::AttachmentFolder(folder) => settings.attachment_folder = folder,
             SettingsChange::DefaultKernel(kernel) => settings.default_kernel = kernel,
+            SettingsChange::LineNumbers(shown) => settings.line_numbers = shown,
             SettingsChange::Spelling(checked) => settings.spelling = checked,
             SettingsChange::Words(words) => settings.spelling_dictionary = words,
             SettingsChange::Embedder(model) => settings.embedder = model,

@@ -63,6 +63,33 @@ fn a_script_runs_while_it_is_written_and_shows_beside_what_it_makes() {
 }
 
 #[test]
+fn lines_of_code_are_numbered_if_wanted() {
+    let (_bench, mut window) = opened("x = 1\ny = 2\n\nprint(x + y)\n");
+    let numbers = |window: &Driven| {
+        let shapes = window.output().shapes.iter().filter_map(|clipped| match &clipped.shape {
+            egui::Shape::Text(shape) => shape.galley.text().parse::<usize>().ok(),
+            _ => None,
+        });
+        shapes.collect::<Vec<_>>()
+    };
+    let before = numbers(&window);
+    window.get_by_label("Settings").click_accesskit();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Editor").click();
+    window.run();
+    window.get_by_role_and_label(Role::Switch, "Line numbers").click();
+    window.run();
+    press(&mut window, NONE, Key::Escape);
+    assert!(session(&window).settings().line_numbers);
+    let mut after = numbers(&window);
+    before.iter().for_each(|number| {
+        let at = after.iter().position(|other| other == number).expect("what was there is there");
+        after.remove(at);
+    });
+    assert_eq!(after, [1, 2, 3, 4]);
+}
+
+#[test]
 fn the_line_beside_the_code_is_moved() {
     let (_bench, mut window) = opened("print(1)\n");
     let preview = |window: &Driven| window.get_by_role_and_label(Role::Heading, "Preview").rect().left();

@@ -308,7 +308,7 @@ mod tests {
             notifications: _, window_place: _, positions: _, // The last two are where windows and notes were left
             recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
-            enter: _, // Editor
+            enter: _, line_numbers: _, // Editor
             daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes
             default_kernel: _,
             spelling: _, spelling_dictionary: _, // Spelling
