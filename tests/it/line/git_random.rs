@@ -157,6 +157,10 @@ impl GitRace {
         let branch = git_well(&self.house.path("notes"), self.time, &["branch", "--show-current"]);
         let beside = if branch.trim() == "main" { "side" } else { "main" };
         let kind = self.draw(15);
+        if matches!(kind, 5 | 6 | 13 | 14) && self.draw(3) > 0 {
+            // Git refuses most of these beside changes that aren't committed.
+            self.both(&["commit", "-q", "--all", &message]);
+        }
         let is_done = match kind {
             0..=3 => {
                 self.type_word();
