@@ -77,14 +77,19 @@ fn show_volume(
     lines.show_matching_row(&format!("Remote of {name}"), "Address of its repository, without a password.", |ui| {
         if let Some(typed) = text(ui, &format!("Address of {name}"), remote, "https://…") {
             let typed = typed.trim();
-            change("remote", Some(typed).filter(|typed| !typed.is_empty()).map(Value::from), remote_refusal(typed));
+            // What isn't there can't be removed.
+            if typed != remote {
+                change("remote", Some(typed).filter(|typed| !typed.is_empty()).map(Value::from), remote_refusal(typed));
+            }
         }
     });
     let branch = known.branch.as_deref().unwrap_or_default();
     lines.show_matching_row(&format!("Branch of {name}"), "What a clone of it checks out.", |ui| {
         if let Some(typed) = text(ui, &format!("Branch to clone of {name}"), branch, "the remote's own") {
             let typed = typed.trim();
-            change("branch", Some(typed).filter(|typed| !typed.is_empty()).map(Value::from), branch_refusal(typed));
+            if typed != branch {
+                change("branch", Some(typed).filter(|typed| !typed.is_empty()).map(Value::from), branch_refusal(typed));
+            }
         }
     });
     let about = "You and agents can read its notes and files, and change nothing.";
