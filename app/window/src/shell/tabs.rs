@@ -223,6 +223,7 @@ impl TabsContext<'_> {
                     pane.script.update_auto_run(ui, session, note, is_here, actions);
                 }
                 let run_key = shortcuts.key_of(CommandId::CellRun).unwrap_or("");
+                let over = ui::layout::part(ui, "split", whole_rect, whole_rect);
                 let mut whole = ui::layout::part(ui, "code", rect, rect);
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
                     if let Some(beside) = beside {
@@ -244,7 +245,7 @@ impl TabsContext<'_> {
                     }
                 });
                 if beside.is_some() {
-                    script::show_split_handle(ui, whole_rect);
+                    script::show_split_handle(&over, whole_rect);
                 }
             }
             Some(NotePhase::Failed(why)) => {
