@@ -119,6 +119,8 @@ pub struct Settings {
     pub recent_folders: Vec<PathBuf>,
     /// What Enter inserts in running text.
     pub enter: EnterInsertion,
+    /// Whether the lines of code in cells and scripts are numbered.
+    pub line_numbers: bool,
     /// Whether spelling is checked, if the system has a dictionary.
     pub spelling: bool,
     /// Whether a script runs automatically while it's edited.
@@ -214,6 +216,7 @@ impl Default for Settings {
             recent: Vec::new(),
             recent_folders: Vec::new(),
             enter: EnterInsertion::Line,
+            line_numbers: false,
             spelling: true,
             script_runs: true,
             spelling_dictionary: Vec::new(),

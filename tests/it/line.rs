@@ -32,6 +32,8 @@ mod git_lfs;
 mod git_merge_driver;
 #[cfg(unix)]
 mod git_more;
+#[cfg(unix)]
+mod git_random;
 mod git_real;
 #[cfg(target_os = "linux")]
 mod git_server;

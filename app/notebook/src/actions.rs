@@ -248,6 +248,8 @@ pub enum TreeAction {
     History(DocId),
     /// Permanently delete files from the trash.
     Discard(Vec<DocId>),
+    /// Show the settings of volumes.
+    VolumeSettings,
     /// Remove a volume from the workspace.
     CloseVolume(DocId),
     /// Move files within their volume after they were dropped on a folder or a volume.

@@ -16,6 +16,14 @@ use ui::widgets::set_accessible_name;
 
 /// Minimum pane width for showing outputs beside the code; in narrower panes they are below it, as in notes.
 const MIN_SPLIT_SCRIPT_WIDTH: f32 = 720.0;
+/// Key of the code's share of the width in the window's memory.
+const CODE_SHARE_KEY: &str = "share of a script's code";
+/// Width of the area in which the line between code and preview can be dragged, in points.
+const SPLIT_HANDLE_WIDTH: f32 = 8.0;
+/// How far an arrow key moves that line, as a share of the width.
+const SPLIT_STEP: f32 = 0.05;
+/// Minimum share of the width that code and preview have each.
+const MIN_SPLIT_SHARE: f32 = 0.25;
 /// Time after the last edit until the script runs, in seconds.
 const AUTO_RUN_DELAY_SECONDS: f64 = 0.5;
 /// Interval of retries while a running script is being stopped, in seconds.
@@ -31,8 +39,40 @@ pub struct ScriptSync {
 }
 
 /// Returns the rectangles of code and preview if there's room for both.
-pub fn split_rects(rect: Rect) -> Option<(Rect, Rect)> {
-    (rect.width() >= MIN_SPLIT_SCRIPT_WIDTH).then(|| rect.split_left_right_at_fraction(0.5))
+pub fn split_rects(ui: &Ui, rect: Rect) -> Option<(Rect, Rect)> {
+    (rect.width() >= MIN_SPLIT_SCRIPT_WIDTH).then(|| rect.split_left_right_at_fraction(code_share(ui)))
+}
+
+/// Returns the code's share of the width. It's kept while the window is open.
+fn code_share(ui: &Ui) -> f32 {
+    ui.data(|data| data.get_temp(egui::Id::unique(CODE_SHARE_KEY))).unwrap_or(0.5)
+}
+
+/// Draws the line between code and preview, over both: it can be dragged, or moved with the arrow keys.
+pub fn show_split_handle(ui: &Ui, rect: Rect) {
+    let mut share = code_share(ui);
+    let x = rect.left() + rect.width() * share;
+    let handle = Rect::from_x_y_ranges(x - SPLIT_HANDLE_WIDTH / 2.0..=x + SPLIT_HANDLE_WIDTH / 2.0, rect.y_range());
+    let response = ui.interact(handle, ui.scope_id().with("script split"), Sense::drag());
+    set_accessible_name(&response, Role::Splitter, "Width of the code");
+    if response.has_focus() {
+        let arrows = egui::EventFilter { horizontal_arrows: true, ..Default::default() };
+        ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
+        let is_pressed = |key| f32::from(ui.input(|input| input.key_pressed(key)));
+        share += SPLIT_STEP * (is_pressed(egui::Key::ArrowRight) - is_pressed(egui::Key::ArrowLeft));
+    }
+    if let Some(pointer) = response.interact_pointer_pos().filter(|_| response.dragged()) {
+        share = (pointer.x - rect.left()) / rect.width();
+    }
+    if response.hovered() || response.dragged() || response.has_focus() {
+        ui.painter().vline(x, rect.y_range(), Stroke::new(2.0, ThemeColors::of(ui).accent));
+    }
+    let response = response.on_hover_and_drag_cursor(egui::CursorIcon::ResizeHorizontal);
+    let share = share.clamp(MIN_SPLIT_SHARE, 1.0 - MIN_SPLIT_SHARE);
+    if share != code_share(ui) {
+        ui.data_mut(|data| data.insert_temp(egui::Id::unique(CODE_SHARE_KEY), share));
+        response.ctx.request_repaint();
+    }
 }
 
 impl ScriptSync {

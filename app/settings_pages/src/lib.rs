@@ -1,4 +1,4 @@
-//! Pages of the settings: each setting with its control, language models, MCP servers, search, and devices.
+//! Pages of the settings: each setting with its control, language models, MCP servers, search, volumes, and devices.
 //!
 //! A page shows the current values and returns changes. What blocks, such as the configuration and other programs, runs
 //! on threads of its own.
@@ -8,6 +8,7 @@ pub mod embeddings;
 mod mcp_servers;
 pub mod providers;
 pub mod sections;
+pub mod volumes;
 
 use engine::commands::CommandId;
 use engine::keymap::KeymapPreset;
@@ -65,6 +66,8 @@ pub enum SettingsChange {
     AttachmentFolder(String),
     /// The kernel for notes that name none.
     DefaultKernel(Option<String>),
+    /// Whether the lines of code are numbered.
+    LineNumbers(bool),
     /// Whether spelling is checked.
     Spelling(bool),
     /// The user's dictionary.
@@ -134,6 +137,7 @@ impl SettingsChange {
             SettingsChange::Templates(folder) => settings.templates = folder,
             SettingsChange::AttachmentFolder(folder) => settings.attachment_folder = folder,
             SettingsChange::DefaultKernel(kernel) => settings.default_kernel = kernel,
+            SettingsChange::LineNumbers(shown) => settings.line_numbers = shown,
             SettingsChange::Spelling(checked) => settings.spelling = checked,
             SettingsChange::Words(words) => settings.spelling_dictionary = words,
             SettingsChange::Embedder(model) => settings.embedder = model,

@@ -128,6 +128,11 @@ pub fn show_editor(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &
             }
         },
     );
+    lines.show_matching_row("Line numbers", "Beside the code of cells and scripts.", |ui| {
+        if toggle_switch(ui, "Line numbers", settings.line_numbers) {
+            changes.push(SettingsChange::LineNumbers(!settings.line_numbers));
+        }
+    });
 }
 
 /// Draws the page of notes and files.

@@ -86,8 +86,12 @@ fn parse_python_agent(path: &str, code: &str) -> Option<PythonAgent> {
 impl PythonAgent {
     /// Returns whether a mention of `name` refers to this agent: the name of its class or of its file, ignoring case.
     fn has_name(&self, name: &str) -> bool {
-        let file = self.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".py");
-        self.class.eq_ignore_ascii_case(name) || file.eq_ignore_ascii_case(name)
+        self.class.eq_ignore_ascii_case(name) || self.file_name().eq_ignore_ascii_case(name)
+    }
+
+    /// Returns the name of the agent's file, without folders and ending.
+    fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".py")
     }
 
     /// Returns the hash of the code, which approvals refer to.
@@ -108,6 +112,11 @@ impl PythonAgent {
 }
 
 impl AgentRegistry {
+    /// Returns the names of the files that define Python agents, each with the name of its agent.
+    pub fn file_names(&self) -> impl Iterator<Item = (String, String)> {
+        self.python.iter().map(|agent| (agent.file_name().to_owned(), agent.class.clone()))
+    }
+
     /// Reads the agents in `files` (path inside the volume, and text). Of two definitions with the same name, the first
     /// wins, so a project's files must come before those of the volume.
     pub fn read(files: impl IntoIterator<Item = (String, String)>) -> AgentRegistry {

@@ -17,6 +17,7 @@ pub mod generated_view;
 pub mod image_name;
 pub mod known_texts;
 pub mod memory;
+pub mod mention_match;
 pub mod model_call;
 pub mod model_context;
 pub mod name_suggestions;

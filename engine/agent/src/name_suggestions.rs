@@ -1,5 +1,7 @@
 //! Suggestions for mistyped names: the closest known ones.
 
+use crate::prompt_quote::quote_inline;
+
 /// Maximum number of suggested names.
 const MAX_CLOSEST_NAMES: usize = 3;
 /// Maximum number of files that are compared with a path that isn't there.
@@ -24,6 +26,23 @@ pub fn closest_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Ve
         .collect();
     found.sort_unstable();
     found.into_iter().map(|(_, one)| one).take(MAX_CLOSEST_NAMES).collect()
+}
+
+/// Says that there's no agent with a name, and which one may be meant.
+pub fn unknown_agent_sentence(name: &str, known: &[String]) -> String {
+    let near = closest_names(name, known.iter().map(String::as_str));
+    let hint = match near.as_slice() {
+        [] => format!("There are {}.", known.join(", ")),
+        near => format!("Did you mean {}?", near.join(" or ")),
+    };
+    format!("There is no agent called {}. {hint}", quote_inline(name, 60))
+}
+
+/// Says that a rule allows nothing, since there's no tool with this name, and which one may be meant.
+pub fn unknown_tool_sentence(name: &str, known: &[String]) -> String {
+    let near = closest_names(name, known.iter().map(String::as_str));
+    let hint = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
+    format!("There is no tool called {}, so nothing is allowed by it.{hint}", quote_inline(name, 60))
 }
 
 /// Returns the known paths closest to one that isn't there, the closest first: the same file name elsewhere, then

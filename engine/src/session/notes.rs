@@ -14,11 +14,9 @@ use rand_core::RngCore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
-use store::{
-    BlobHash, Block, BlockId, ChangeHash, ChangeParcel, DocId, FileKind, JournalRecord, NoteDoc, NoteOp, StoreError,
-};
-use store::{TouchedBlocks, import_blocks};
+use store::{BlobHash, BlockId, ChangeParcel, DocId, FileKind, JournalRecord, NoteOp, import_blocks};
 use text::block_edits::{self, BlockEdits};
+use text::repeated_commits;
 use text::text_edit::{self, TextEdit};
 use text::time::UnixMillis;
 use text::undo::UndoChange;
@@ -417,7 +415,7 @@ impl FilesState {
         };
         let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         if touched.is_concurrent {
-            match delete_repeated_text(doc, &before, turn.now, (&mut touched, &note.blocks)) {
+            match repeated_commits::delete_repeated_text(doc, &before, turn.now, (&mut touched, &note.blocks)) {
                 Ok(change) => writes.extend(change.map(|bytes| RowWrite::Chunk { doc: id, bytes })),
                 Err(error) => note.problems.push(error.to_string()),
             }
@@ -482,22 +480,6 @@ impl FilesState {
         turn.append_writes(writes, Some(id));
         sync.place_remote_carets(&self.notes, id);
     }
-}
-
-/// Deletes text that came both by a commit of Git and by sync. Returns the change, if there is such text.
-fn delete_repeated_text(
-    doc: &mut NoteDoc,
-    before: &[ChangeHash],
-    now: UnixMillis,
-    (touched, known): (&mut TouchedBlocks, &[Block]),
-) -> Result<Option<Vec<u8>>, StoreError> {
-    let ops = text::repeated_commits::find_repeated_text(doc, before)?;
-    if ops.is_empty() {
-        return Ok(None);
-    }
-    let change = doc.commit(&ops, now.as_seconds(), Some(text::history::EXTERNAL_CHANGE_MESSAGE))?;
-    touched.apply_ops(known, &ops)?;
-    Ok(Some(change))
 }
 
 impl NotesState {

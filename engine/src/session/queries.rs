@@ -285,6 +285,12 @@ impl Session {
         self.state.files.volumes.read_only_reason(volume)
     }
 
+    /// Returns what the configuration says of a volume; `None` if that's nothing.
+    pub fn volume_config(&self, volume: DocId) -> Option<&agent::config::VolumeConfig> {
+        let volumes = &self.state.files.volumes;
+        volumes.settings.get(&volumes.volume(volume)?.name)
+    }
+
     /// Returns the instruction files that concern a note, or else a volume. The nearest comes last.
     pub fn instruction_files(&self, volume: DocId, note: Option<DocId>) -> Vec<InstructionFile> {
         self.state.files.volumes.list_instruction_files(self.settings(), (volume, note))

@@ -363,6 +363,7 @@ impl RunsState {
         let root = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
         let mut paths = model_context::mentions(&text);
         paths.retain(|name| !self.is_server_mention(name));
+        self.expand_mentions(&files.volumes, volume, &mut paths);
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
         paths.dedup();
         let mut withheld = secret_files::withhold_secret_files(&mut paths);

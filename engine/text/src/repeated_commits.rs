@@ -8,9 +8,11 @@
 //! same as once, so two devices that do this at the same time agree.
 
 use crate::commit_mark::CommitMark;
+use crate::history::EXTERNAL_CHANGE_MESSAGE;
 use crate::text_edit::compute_edits;
+use crate::time::UnixMillis;
 use std::collections::HashSet;
-use store::{ChangeHash, NoteChange, NoteDoc, NoteLetter, NoteOp, NotePast, StoreError};
+use store::{Block, ChangeHash, NoteChange, NoteDoc, NoteLetter, NoteOp, NotePast, StoreError, TouchedBlocks};
 
 /// Maximum number of a note's changes: beyond, a merge would take too long.
 const MAX_CHANGES: usize = 50_000;
@@ -49,12 +51,31 @@ impl LetteredText {
     }
 }
 
+/// Deletes text that came both by a commit of Git and by sync. Returns the change, if there is such text.
+///
+/// # Errors
+/// Returns an error if the document is damaged.
+pub fn delete_repeated_text(
+    doc: &mut NoteDoc,
+    before: &[ChangeHash],
+    now: UnixMillis,
+    (touched, known): (&mut TouchedBlocks, &[Block]),
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let ops = find_repeated_text(doc, before)?;
+    if ops.is_empty() {
+        return Ok(None);
+    }
+    let change = doc.commit(&ops, now.as_seconds(), Some(EXTERNAL_CHANGE_MESSAGE))?;
+    touched.apply_ops(known, &ops)?;
+    Ok(Some(change))
+}
+
 /// Returns the operations that delete repeated text after changes of others were merged into a note that had the heads
 /// `before`. Finds nothing in a note with more than 50,000 changes.
 ///
 /// # Errors
 /// Returns an error if the document is damaged.
-pub fn find_repeated_text(doc: &NoteDoc, before: &[ChangeHash]) -> Result<Vec<NoteOp>, StoreError> {
+fn find_repeated_text(doc: &NoteDoc, before: &[ChangeHash]) -> Result<Vec<NoteOp>, StoreError> {
     let past = doc.read_past();
     if past.moments.len() > MAX_CHANGES {
         return Ok(Vec::new());

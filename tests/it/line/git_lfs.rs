@@ -101,6 +101,11 @@ fn contents_in_lfs_are_committed_as_pointers_and_looking_runs_no_filter() {
     let clean = "On main, even with origin/main\nNothing has changed since the last commit.\n";
     assert_eq!(run_in(&house, "notes", &["status"]).good().text(), clean);
     assert_eq!(run_in(&house, "notes", &["diff"]).good().text(), "");
+    // Files that are only touched haven't changed, as Git finds with the filter.
+    house.write("notes/data.bin", &data);
+    house.write("notes/large.md", b"# Large\n\nfirst\n");
+    assert_eq!(run_in(&house, "notes", &["status"]).good().text(), clean);
+    assert_eq!(run_in(&house, "notes", &["diff"]).good().text(), "");
     assert_eq!(take_calls(&house), 0, "looking runs no filter");
 
     house.write("notes/data.bin", &noise(12, 40_000));

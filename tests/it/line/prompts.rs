@@ -178,6 +178,30 @@ fn an_agent_that_cannot_be_asked_is_refused_before_anything_is_sent() {
 }
 
 #[test]
+fn a_part_of_the_name_of_a_note_or_agent_is_enough_if_it_is_the_only_one() {
+    let (address, sent) = caller(Vec::new());
+    // A search would find the beginning only.
+    let rows: String = (0..80).map(|row| format!("Row {row} has beans, and peas beside them.\n\n")).collect();
+    let poet = "---\nname: poet\ndescription: Rhymes.\n---\nYou rhyme.\n";
+    let house = house(
+        &address,
+        &[
+            ("Garden plan.md", &format!("{rows}zz-end-of-all\n")),
+            ("old/Winter plan.md", "snow\n"),
+            ("components/agents/poet.md", poet),
+        ],
+    );
+    let said = house.run(&["ask", "what of @gard and @plan, @PLA or @nothing?"]).good().text();
+    assert!(sent.lock().expect("heard").contains("zz-end-of-all"), "the note was read");
+    let both =
+        |word: &str| said.contains(&format!("“{word}” could be @planner or Garden plan.md or old/Winter plan.md."));
+    assert!(both("plan") && both("PLA") && said.contains("There is no agent called “nothing”"), "{said}");
+    assert!(!said.contains("@gard was"), "{said}");
+    house.run(&["ask", "@Poe, sing of roses"]).good();
+    assert!(sent.lock().expect("heard").contains("You rhyme."), "the poet was asked");
+}
+
+#[test]
 fn a_replay_goes_on_in_the_process_that_approves_it() {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);

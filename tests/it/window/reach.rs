@@ -87,6 +87,7 @@ pub(super) const SETTINGS_SECTIONS: &[&str] = &[
     "Window and tree",
     "Editor",
     "Notes and files",
+    "Volumes",
     "Spelling",
     "Search",
     "Agents and models",

@@ -63,6 +63,52 @@ fn a_script_runs_while_it_is_written_and_shows_beside_what_it_makes() {
 }
 
 #[test]
+fn lines_of_code_are_numbered_if_wanted() {
+    let (_bench, mut window) = opened("x = 1\ny = 2\n\nprint(x + y)\n");
+    let numbers = |window: &Driven| {
+        let shapes = window.output().shapes.iter().filter_map(|clipped| match &clipped.shape {
+            egui::Shape::Text(shape) if shape.galley.job.sections.first()?.format.font_id.size < 11.0 => {
+                shape.galley.text().parse::<usize>().ok()
+            }
+            _ => None,
+        });
+        shapes.collect::<Vec<_>>()
+    };
+    assert!(numbers(&window).is_empty());
+    window.get_by_label("Settings").click_accesskit();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Editor").click();
+    window.run();
+    window.get_by_role_and_label(Role::Switch, "Line numbers").click();
+    window.run();
+    press(&mut window, NONE, Key::Escape);
+    assert!(session(&window).settings().line_numbers);
+    assert_eq!(numbers(&window), [1_usize, 2, 3, 4]);
+}
+
+#[test]
+fn the_line_beside_the_code_is_moved() {
+    let (_bench, mut window) = opened("print(1)\n");
+    let preview = |window: &Driven| window.get_by_role_and_label(Role::Heading, "Preview").rect().left();
+    let before = preview(&window);
+    window.get_by_role_and_label(Role::Splitter, "Width of the code").focus();
+    window.run();
+    press(&mut window, NONE, Key::ArrowRight);
+    let after = preview(&window);
+    assert!(after > before + 10.0, "{before} {after}");
+    let from = window.get_by_role_and_label(Role::Splitter, "Width of the code").rect().center();
+    window.hover_at(from);
+    window.run();
+    window.drag_at(from);
+    window.run();
+    window.hover_at(from - egui::vec2(200.0, 0.0));
+    window.run();
+    window.drop_at(from - egui::vec2(200.0, 0.0));
+    window.run();
+    assert!((preview(&window) - (after - 200.0)).abs() < 8.0, "{after} {}", preview(&window));
+}
+
+#[test]
 fn one_that_does_not_end_is_stopped_and_run_anew() {
     let (_bench, mut window) = opened("print('begun')\n");
     window.get_by_label_contains("begun").click();

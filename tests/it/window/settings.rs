@@ -197,6 +197,46 @@ fn every_other_setting_is_set_and_found_by_its_words() {
 }
 
 #[test]
+fn volumes_have_a_page_for_what_the_configuration_says_of_them() {
+    let bench = Bench::new(&[("One.md", "text\n")]);
+    let mut window = bench.opened();
+    let known = |window: &Driven| {
+        let volume = session(window).volumes().next().expect("a volume").id;
+        session(window).volume_config(volume).cloned().unwrap_or_default()
+    };
+    window.get_by_role_and_label(Role::TreeItem, "notes").click_secondary();
+    window.run();
+    click(&mut window, "Volume settings");
+    click(&mut window, "Kind of notes: team");
+    until(&mut window, "the kind is set", |window| known(window).kind.is_some());
+    fill(&mut window, "Address of notes", "https://ada:secret@example.org/x.git");
+    until(&mut window, "a password is refused", |window| {
+        window.query_by_label_contains("A remote holds no password").is_some()
+    });
+    fill(&mut window, "Address of notes", "https://example.org/x.git");
+    until(&mut window, "the remote is set", |window| known(window).remote.is_some());
+    fill(&mut window, "Branch to clone of notes", "main");
+    until(&mut window, "the branch is set", |window| known(window).branch.is_some());
+    window.get_by_role_and_label(Role::Switch, "Make notes read-only").click_accesskit();
+    until(&mut window, "it's read-only", |window| known(window).readonly);
+    assert!(window.query_by_label_contains("A remote holds no password").is_none());
+    press(&mut window, NONE, Key::Escape);
+    let row = window.get_by_role_and_label(Role::TreeItem, "notes (read-only)");
+    let about = row.accesskit_node().description().unwrap_or_default();
+    assert!(about.starts_with("Volume of a team, https://example.org/x.git, branch main, read-only"), "{about}");
+    // What was set is taken away again.
+    window.get_by_role_and_label(Role::TreeItem, "notes (read-only)").click_secondary();
+    window.run();
+    click(&mut window, "Volume settings");
+    click(&mut window, "Kind of notes: not set");
+    until(&mut window, "the kind is gone", |window| known(window).kind.is_none());
+    fill(&mut window, "Address of notes", " ");
+    until(&mut window, "the remote is gone", |window| known(window).remote.is_none());
+    let config = std::fs::read_to_string(bench.folder.path().join("workspace/config.yaml")).expect("written");
+    assert!(config.contains("branch: main") && !config.contains("secret"), "{config}");
+}
+
+#[test]
 fn devices_have_a_page_and_a_slip_is_told() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let mut window = bench.opened();

@@ -21,7 +21,7 @@ use editor::source_layout;
 use editor::{remote_cursors, spelling};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
+use egui::{Align2, Color32, CornerRadius, CursorIcon, Galley, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::Command;
 use std::ops::Range;
 use std::rc::Rc;
@@ -297,6 +297,10 @@ impl NotePage {
             RowKind::Cell => {
                 let number = self.numbers.get(&id).copied().unwrap_or(0);
                 let (first, focused) = (first.as_deref(), editing.is_some());
+                let is_code = editing.is_none_or(|target| target.code_only) && !bare;
+                if let Some(galley) = first.filter(|_| is_code && world.session.settings().line_numbers) {
+                    paint_line_numbers(ui, origin + vec2(0.0, pads(row.kind).0), galley);
+                }
                 let elsewhere = world.session.sync().remote_runner(world.note.id, id);
                 let shown = CellFrame { cell: id, number, area: frame, first, focused, elsewhere };
                 self.cells.show_cell_frame(ui, world.note, shown, actions);
@@ -596,6 +600,21 @@ fn code_row(
     }
     let is_diagram = is_whole && source_layout::language(content) == "mermaid";
     if is_diagram { render::diagram(drawn, &shown_code, 0..content.len(), width, pen) } else { drawn }
+}
+
+/// Numbers the lines of code at the left of it, where tracebacks count from 1. A wrapped line has one number.
+fn paint_line_numbers(ui: &Ui, origin: Pos2, galley: &Galley) {
+    let (seen, color) = (ui.clip_rect().y_range(), ThemeColors::of(ui).muted);
+    let (mut number, mut begins) = (0, true);
+    for row in &galley.rows {
+        number += usize::from(begins);
+        let y = origin.y + row.rect().center().y;
+        if begins && seen.expand(theme::code().line).contains(y) {
+            let at = pos2(origin.x - space::XS, y);
+            ui.painter().text(at, Align2::RIGHT_CENTER, number, theme::tabular_font(10.0), color);
+        }
+        begins = row.ends_with_newline;
+    }
 }
 
 /// Maps characters of code, shown with LF line ends, to bytes of a row whose code starts at `start`.

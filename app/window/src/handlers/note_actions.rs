@@ -3,6 +3,7 @@
 
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
+use crate::overlays::settings::SettingsSection;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
 use crate::shell::commands::NoteCommand;
@@ -96,6 +97,7 @@ impl PaneState {
             TreeAction::Discard(files) => overlay.ask_discard(host, files),
             TreeAction::History(note) => self.show_history(host, notices, Some(note), false),
             TreeAction::Export(kind, what) => overlay.ask_export(host, kind, what),
+            TreeAction::VolumeSettings => overlay.open_settings(host, SettingsSection::Volumes),
             TreeAction::CloseVolume(volume) => self.close_volume(host, notices, prefs, Some(volume)),
             TreeAction::Move { moves, into } => {
                 if let Err(why) = host.move_files(notices, moves, &format!("Moved to {into}.")) {

@@ -10,7 +10,7 @@ use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
-use engine::{RunsState, Settings};
+use engine::{Session, Settings};
 use host::program_server::ProgramServer;
 use host::search::SearchService;
 use other_programs::OtherProgramSettings;
@@ -20,6 +20,7 @@ use settings_pages::devices::DeviceSettings;
 use settings_pages::embeddings::EmbeddingSettings;
 use settings_pages::providers::ProviderSettings;
 use settings_pages::sections;
+use settings_pages::volumes::VolumePage;
 use ui::icons;
 use ui::setting_rows::SettingsRows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -38,6 +39,7 @@ pub(crate) enum SettingsSection {
     Window,
     Editor,
     Notes,
+    Volumes,
     Spelling,
     Search,
     Agents,
@@ -47,11 +49,12 @@ pub(crate) enum SettingsSection {
 }
 
 impl SettingsSection {
-    const ALL: [SettingsSection; 10] = [
+    const ALL: [SettingsSection; 11] = [
         SettingsSection::Appearance,
         SettingsSection::Window,
         SettingsSection::Editor,
         SettingsSection::Notes,
+        SettingsSection::Volumes,
         SettingsSection::Spelling,
         SettingsSection::Search,
         SettingsSection::Agents,
@@ -66,6 +69,7 @@ impl SettingsSection {
             SettingsSection::Window => "Window and tree",
             SettingsSection::Editor => "Editor",
             SettingsSection::Notes => "Notes and files",
+            SettingsSection::Volumes => "Volumes",
             SettingsSection::Spelling => "Spelling",
             SettingsSection::Search => "Search",
             SettingsSection::Agents => "Agents and models",
@@ -93,6 +97,7 @@ pub(crate) struct SettingsPage {
     asking: Option<ShortcutCapture>,
     meaning: EmbeddingSettings,
     models: ProviderSettings,
+    volumes: VolumePage,
     devices: DeviceSettings,
     programs: OtherProgramSettings,
     /// Commands to send to the session.
@@ -106,7 +111,7 @@ impl SettingsPage {
         (search, server): (SearchService, ProgramServer),
         folder: std::path::PathBuf,
     ) -> SettingsPage {
-        let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder));
+        let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder.clone()));
         let (wanted, query) = (String::new(), String::new());
         SettingsPage {
             section,
@@ -115,6 +120,7 @@ impl SettingsPage {
             asking: None,
             meaning,
             models,
+            volumes: VolumePage::new(folder),
             devices: DeviceSettings::default(),
             programs: OtherProgramSettings::new(server),
             wishes: Vec::new(),
@@ -155,13 +161,8 @@ impl SettingsPage {
     }
 
     /// Draws the page. Returns the changes, and `true` if it must close.
-    pub(crate) fn show(
-        &mut self,
-        ctx: &egui::Context,
-        settings: &Settings,
-        agents: &RunsState,
-        dark: bool,
-    ) -> (Vec<SettingsChange>, bool) {
+    pub(crate) fn show(&mut self, ctx: &egui::Context, session: &Session, dark: bool) -> (Vec<SettingsChange>, bool) {
+        let settings = session.settings();
         let colours = ThemeColors::for_dark_mode(dark);
         let screen = ctx.content_rect();
         let wanted = vec2(
@@ -199,7 +200,7 @@ impl SettingsPage {
                     ui.set_max_width(ui.available_width() - space::M);
                     for section in SettingsSection::ALL {
                         if !wanted.is_empty() || section == self.section {
-                            self.section(ui, section, settings, agents, &wanted, &mut changes);
+                            self.section(ui, section, session, &wanted, &mut changes);
                         }
                     }
                     ui.add_space(space::L);
@@ -213,20 +214,21 @@ impl SettingsPage {
         &mut self,
         ui: &mut Ui,
         section: SettingsSection,
-        settings: &Settings,
-        agents: &RunsState,
+        session: &Session,
         wanted: &str,
         changes: &mut Vec<SettingsChange>,
     ) {
+        let settings = session.settings();
         let mut lines = SettingsRows { ui, wanted, shown: 0 };
         match section {
             SettingsSection::Appearance => sections::show_appearance(&mut lines, settings, changes),
             SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
             SettingsSection::Editor => sections::show_editor(&mut lines, settings, changes),
             SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
+            SettingsSection::Volumes => self.volumes.show(&mut lines, session, &mut self.wishes),
             SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
             SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
-            SettingsSection::Agents => self.models.show(&mut lines, agents, &mut self.wishes),
+            SettingsSection::Agents => self.models.show(&mut lines, session.agents(), &mut self.wishes),
             SettingsSection::Devices => self.devices.show(&mut lines),
             SettingsSection::OtherPrograms => self.programs.show(&mut lines, settings, changes),
             SettingsSection::Keys => self.found_keys(ui, settings, wanted, changes),
@@ -306,7 +308,7 @@ mod tests {
             notifications: _, window_place: _, positions: _, // The last two are where windows and notes were left
             recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
-            enter: _, // Editor
+            enter: _, line_numbers: _, // Editor
             daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes
             default_kernel: _,
             spelling: _, spelling_dictionary: _, // Spelling

@@ -3,7 +3,9 @@
 //! It's flattened into rows when something changes, and only visible rows are drawn. Rows can be dragged into folders,
 //! and each has a menu.
 
+use crate::panels::row_details::{FileBadges, describe_file};
 use crate::shell::commands::ShortcutTable;
+use agent::config::VolumeKind;
 use agent::system_volume;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,13 +13,12 @@ use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{Command, ScanState, Session, Settings, TreeOrder, Volume};
 use export::ExportScope;
-use host::source_control::{FileChangeKind, RepositoryStatus, SourceControl};
+use host::source_control::SourceControl;
 use notebook::actions::ExportCommand;
 use notebook::actions::{FileAction, PageAction, TreeAction};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
-use std::sync::Arc;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use ui::icons;
@@ -409,17 +410,24 @@ impl FileTree {
         let marked = index >= starred && note.is_some() && file_of(&line.thing) == note;
         self.carry(ui, session, line, rect, &response, actions);
         menu(session, line, &response, actions);
-        let badge = badges.kind_of(session, line);
+        let badge = path_of(session, &line.thing).and_then(|path| badges.kind_of(line.volume, path));
         let is_system = matches!(&line.thing, TreeItem::System { path, .. } if path.is_empty());
         let is_volume = matches!(line.thing, TreeItem::Volume { .. });
-        let locked = is_volume.then(|| session.read_only_reason(line.volume)).flatten();
-        let is_locked = is_system || locked.is_some();
+        let is_locked = is_system || (is_volume && session.read_only_reason(line.volume).is_some());
         let name = format!("{}{}", line.name, if is_locked { " (read-only)" } else { "" });
         response.widget_info(|| {
             WidgetInfo::selected(Role::TreeItem, true, marked, text::untrusted_text::escape_line(&name))
         });
-        if let Some(why) = &locked {
-            response.clone().on_hover_text(text::untrusted_text::escape_line(why).into_owned());
+        let about = match file_of(&line.thing) {
+            Some(file) if response.hovered() => describe_file(session, file),
+            None if is_volume => badges.describe_volume(session, line.volume),
+            Some(_) | None => String::new(),
+        };
+        if !about.is_empty() {
+            response.clone().on_hover_text(text::untrusted_text::escape_block(&about).into_owned());
+        }
+        if is_volume && !about.is_empty() {
+            ui.ctx().accesskit_node_builder(id, |node| node.set_description(about.as_str()));
         }
         if let Some(kind) = badge {
             ui.ctx().accesskit_node_builder(id, |node| node.set_description(kind.word()));
@@ -462,7 +470,8 @@ impl FileTree {
             icon(right + 6.0, icons::LOCK, 13.0);
         }
         if let (TreeItem::Volume { .. }, Some(volume)) = (&line.thing, session.volume(line.volume)) {
-            right -= self.about_volume(ui, volume, pos2(right, middle), &response);
+            let kind = session.volume_config(line.volume).and_then(|known| known.kind);
+            right -= self.about_volume(ui, (volume, kind), pos2(right, middle), &response);
         }
         if let Some(kind) = badge {
             let font = theme::tabular_font(12.0);
@@ -536,8 +545,14 @@ impl FileTree {
         }
     }
 
-    /// Draws the progress of a volume's scan, or its problem. Returns the width used.
-    fn about_volume(&self, ui: &Ui, volume: &Volume, at: egui::Pos2, response: &egui::Response) -> f32 {
+    /// Draws the progress of a volume's scan, its problem, or else its kind. Returns the width used.
+    fn about_volume(
+        &self,
+        ui: &Ui,
+        (volume, kind): (&Volume, Option<VolumeKind>),
+        at: egui::Pos2,
+        response: &egui::Response,
+    ) -> f32 {
         let colours = ThemeColors::of(ui);
         if let Some(trouble) = &volume.trouble {
             ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, theme::icon_font(14.0), colours.warn);
@@ -547,30 +562,13 @@ impl FileTree {
         let text = match volume.scanning {
             ScanState::Running { seen, .. } if seen > 0 => format!("{seen} files…"),
             ScanState::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
-            ScanState::Running { .. } | ScanState::Idle => return 0.0,
+            ScanState::Running { .. } | ScanState::Idle => match kind {
+                Some(kind) => kind.as_str().to_owned(),
+                None => return 0.0,
+            },
         };
         let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, theme::tabular_font(12.0), colours.muted);
         rect.width() + space::S
-    }
-}
-
-/// The marks of changed files, from the volumes' Git repositories.
-struct FileBadges(Vec<(DocId, Arc<RepositoryStatus>)>);
-
-impl FileBadges {
-    fn of(session: &Session, source: &SourceControl) -> FileBadges {
-        FileBadges(session.volumes().filter_map(|volume| Some((volume.id, source.status(volume.id)?))).collect())
-    }
-
-    /// Returns how a row's file, or what is below its folder, has changed.
-    fn kind_of(&self, session: &Session, line: &TreeRow) -> Option<FileChangeKind> {
-        let (_, status) = self.0.iter().find(|(volume, _)| *volume == line.volume)?;
-        let path = match &line.thing {
-            TreeItem::Folder { path, .. } => path.trim_end_matches('/'),
-            TreeItem::Note(file) | TreeItem::Attachment(file) => session.locate_file(*file)?.1,
-            TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::System { .. } => return None,
-        };
-        status.badges.get(path).copied()
     }
 }
 
@@ -581,6 +579,14 @@ fn creation_day(volume: &Volume, row: &FileRow) -> String {
     created.unwrap_or_else(|| {
         jiff::Timestamp::from_millisecond(row.mtime / 1_000_000).map_or_else(|_| String::new(), |time| time.to_string())
     })
+}
+
+/// Returns the path of a row in its volume, if it's a file or a folder.
+fn path_of<'a>(session: &'a Session, thing: &'a TreeItem) -> Option<&'a str> {
+    match thing {
+        TreeItem::Folder { path, .. } => Some(path.trim_end_matches('/')),
+        thing => file_of(thing).and_then(|file| Some(session.locate_file(file)?.1)),
+    }
 }
 
 /// Returns the file of a row, if it's a note or attachment.
@@ -699,6 +705,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 ui.separator();
                 exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
+                item(ui, "Volume settings", PageAction::Tree(TreeAction::VolumeSettings));
                 item(ui, "Close volume", PageAction::Tree(TreeAction::CloseVolume(line.volume)));
             }
             TreeItem::System { path, .. } => {

@@ -629,8 +629,7 @@ impl AppWindow {
                 }
             }
             WindowOverlay::Settings(page) => {
-                let session = self.host.session();
-                let (changes, close) = page.show(ctx, session.settings(), session.agents(), dark);
+                let (changes, close) = page.show(ctx, self.host.session(), dark);
                 let wishes = std::mem::take(&mut page.wishes);
                 wishes.into_iter().for_each(|wish| _ = self.host.send(wish, &mut self.notices));
                 self.set(ctx, changes);

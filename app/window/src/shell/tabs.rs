@@ -194,7 +194,8 @@ impl TabsContext<'_> {
         let (guest, away) = brought(ui.ctx(), std::iter::once(&**here).chain(others.values()), pane);
         let Some(pane) = (if is_here { Some(&mut **here) } else { others.get_mut(&pane) }) else { return };
         pane.page.set_incoming_drag(guest, away);
-        let halves = if pane.is_script(session) { script::split_rects(rect) } else { None };
+        let halves = if pane.is_script(session) { script::split_rects(ui, rect) } else { None };
+        let whole_rect = rect;
         let (rect, beside) = halves.map_or((rect, None), |(code, beside)| (code, Some(beside)));
         pane.page.apart = beside.is_some();
         pane.measures = pane.page.own_column_metrics(ui, rect.width());
@@ -222,6 +223,7 @@ impl TabsContext<'_> {
                     pane.script.update_auto_run(ui, session, note, is_here, actions);
                 }
                 let run_key = shortcuts.key_of(CommandId::CellRun).unwrap_or("");
+                let over = ui::layout::part(ui, "split", whole_rect, whole_rect);
                 let mut whole = ui::layout::part(ui, "code", rect, rect);
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
                     if let Some(beside) = beside {
@@ -242,6 +244,9 @@ impl TabsContext<'_> {
                         (editor.caret, editor.more) = (caret, more);
                     }
                 });
+                if beside.is_some() {
+                    script::show_split_handle(&over, whole_rect);
+                }
             }
             Some(NotePhase::Failed(why)) => {
                 let says = format!("This note cannot be read: {why}.");

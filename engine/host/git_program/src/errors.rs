@@ -85,6 +85,25 @@ pub enum GitProgramError {
         /// The lock file.
         lock: PathBuf,
     },
+    /// The commits are on the remote, and a lock here kept Git from noting that.
+    #[error(
+        "The commits are pushed, but this repository can't note that: another program works in it, or was interrupted. \
+         If none is running, delete {} and push again.",
+        lock.display()
+    )]
+    PushedButLocked {
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// Another Git program has locked the remote on its own device, or was killed there.
+    #[error(
+        "Another program works in the remote repository, or was interrupted there, so nothing was pushed. Try again \
+         later. If none is running there, delete {lock} on the remote's device."
+    )]
+    RemoteLocked {
+        /// The lock file, as the remote names it.
+        lock: String,
+    },
     /// Files with changes would be overwritten.
     #[error("Changes that aren't committed would be lost, so nothing was done. Commit or stash them first: {0}")]
     WouldOverwrite(String),
@@ -173,6 +192,9 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
     if let Some(lock) = lock_file(folder, messages).or_else(left) {
         return GitProgramError::Locked { lock };
     }
+    if let Some(lock) = remote_lock(messages) {
+        return GitProgramError::RemoteLocked { lock };
+    }
     if has(&["dubious ownership"]) {
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
@@ -227,15 +249,27 @@ fn repository_file(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the lock file that Git couldn't create. Those of a remote on another device aren't meant.
-fn lock_file(folder: &Path, messages: &str) -> Option<PathBuf> {
+pub(crate) fn lock_file(folder: &Path, messages: &str) -> Option<PathBuf> {
     let is_here = |line: &str, lock: &Path| !line.starts_with("remote:") || lock.exists();
     messages.lines().filter(|line| line.contains("File exists")).find_map(|line| {
-        // Another quoted name may come first, such as that of a reference.
-        let named = line.split('\'').find(|part| part.ends_with(".lock")).map(str::to_owned);
         let locked = || line.split_once("could not lock '").and_then(|(_, rest)| rest.split_once('\''));
         let config = || line.split_once("could not lock config file ").and_then(|(_, rest)| rest.rsplit_once(": "));
-        let lock = named.or_else(|| Some(format!("{}.lock", locked().or_else(config)?.0)))?;
+        let lock = quoted_lock(line).map(str::to_owned);
+        let lock = lock.or_else(|| Some(format!("{}.lock", locked().or_else(config)?.0)))?;
         let in_folder = folder.join(&lock);
-        Some(if in_folder.exists() { in_folder } else { lock.into() }).filter(|lock| is_here(line, lock))
+        let found = if in_folder.exists() { in_folder } else { lock.into() };
+        // A remote writes `/./` before a path in it.
+        Some(found.components().collect()).filter(|lock: &PathBuf| is_here(line, lock))
     })
+}
+
+/// Returns the lock file that a remote on another device names.
+fn remote_lock(messages: &str) -> Option<String> {
+    let mut lines = messages.lines().filter(|line| line.starts_with("remote:") && line.contains("File exists"));
+    lines.find_map(quoted_lock).map(|lock| lock.replace("/./", "/"))
+}
+
+/// Returns the lock file that a message has in quotes. Another quoted name may come first, such as that of a reference.
+fn quoted_lock(line: &str) -> Option<&str> {
+    line.split('\'').find(|part| part.ends_with(".lock"))
 }

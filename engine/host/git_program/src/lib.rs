@@ -452,10 +452,19 @@ pub fn run(
     let begun = Instant::now();
     loop {
         let done = run_once(folder, operation, caller, progress, is_canceled);
-        let Err(GitProgramError::Locked { lock }) = &done else { return done };
+        let lock = match &done {
+            Err(GitProgramError::Locked { lock } | GitProgramError::PushedButLocked { lock }) => Some(lock.clone()),
+            Err(GitProgramError::RemoteLocked { .. }) => None,
+            _ => return done, // tidy: open because nothing else goes away by itself
+        };
         let is_over = || begun.elapsed() > MAX_LOCK_WAIT || is_canceled();
-        while lock.exists() && !is_over() {
-            std::thread::park_timeout(Duration::from_millis(20));
+        match lock {
+            Some(lock) => {
+                while lock.exists() && !is_over() {
+                    std::thread::park_timeout(Duration::from_millis(20));
+                }
+            }
+            None => std::thread::park_timeout(REMOTE_LOCK_PAUSE),
         }
         if is_over() || !operation.is_repeatable() {
             return done;
@@ -515,7 +524,12 @@ fn run_once(
     }
     let done = run_git(folder, &words, caller, progress, is_canceled)?;
     if done.success {
-        return Ok(done.printed());
+        // Git says that it couldn't note what the remote has now, and counts that as success.
+        let lock = matches!(operation, GitOperation::Push { .. }).then(|| errors::lock_file(folder, &done.messages));
+        return match lock.flatten() {
+            Some(lock) => Err(GitProgramError::PushedButLocked { lock }),
+            None => Ok(done.printed()),
+        };
     }
     let conflicts = errors::conflicting_files(&done.output);
     if !conflicts.is_empty() {
@@ -579,6 +593,8 @@ fn is_remnant_of_rebase(folder: &Path, caller: GitCaller) -> Result<bool, GitPro
 
 /// Time that another Git program gets to release its lock of the branch or of `HEAD`.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
+/// Pause before a push is tried again that met a lock on the remote's device, which can't be watched from here.
+const REMOTE_LOCK_PAUSE: Duration = Duration::from_millis(300);
 
 /// Returns an error if another Git program has locked the branch or `HEAD`, or has left such a lock.
 ///

@@ -411,7 +411,37 @@ fn messages_of_the_network_are_explained() {
     let remote = "remote: error: cannot lock ref 'refs/heads/main': Unable to create \
                   '/srv/x.git/refs/heads/main.lock': File exists.\n ! [remote rejected] main -> main (failed to update \
                   ref)\n";
-    assert!(matches!(explain(remote), GitProgramError::Refused(_)));
+    let why = explain(remote);
+    assert!(
+        matches!(&why, GitProgramError::RemoteLocked { lock } if lock == "/srv/x.git/refs/heads/main.lock"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_push_waits_for_locks_on_both_sides_and_names_those_that_stay() {
+    let place = Place::new();
+    let (one, push) = (place.path("one"), GitOperation::Push { first: None });
+    let remote = "remote.git/refs/heads/main.lock";
+    let tracking = "one/.git/refs/remotes/origin/main.lock";
+    for (number, lock) in [remote, tracking].into_iter().enumerate() {
+        fs::write(one.join("a.md"), format!("{number}\n")).expect("written");
+        place.done("one", &commit("More"));
+        let file = place.path(lock);
+        fs::write(&file, "").expect("written");
+        let why = place.tried("one", &push, GitCaller::User).expect_err("locked");
+        let is_pushed = git(&one, &["rev-parse", "HEAD"]) == git(&place.path("remote.git"), &["rev-parse", "main"]);
+        assert_eq!(is_pushed, lock == tracking, "{why}");
+        assert_eq!(matches!(why, GitProgramError::PushedButLocked { .. }), is_pushed, "{why}");
+        assert!(why.to_string().contains(&format!("delete {}", file.display())), "{why}");
+        let unlock = std::thread::spawn(move || {
+            std::thread::park_timeout(std::time::Duration::from_millis(100));
+            fs::remove_file(file).expect("removed");
+        });
+        place.done("one", &push);
+        unlock.join().expect("unlocked");
+        assert_eq!(git(&one, &["status", "-sb"]), "## main...origin/main");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::ProviderTimeouts;
 use agent::config::is_local;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -16,9 +17,10 @@ pub(crate) enum HttpClientError {
     Genai,
 }
 
-/// The clients created so far, by whether the address uses TLS and whether it's on this machine.
+/// The clients created so far, by whether the address uses TLS, whether it's on this machine, and whether it's that of
+/// OpenRouter.
 pub(crate) struct HttpClients {
-    clients_by_kind: Mutex<HashMap<(bool, bool), reqwest::Client>>,
+    clients_by_kind: Mutex<HashMap<(bool, bool, bool), reqwest::Client>>,
     limits: ProviderTimeouts,
 }
 
@@ -32,7 +34,7 @@ impl HttpClients {
     /// # Errors
     /// Returns an error if TLS can't be set up here.
     pub(crate) fn http_client(&self, address: &str) -> Result<reqwest::Client, HttpClientError> {
-        let what = (address.starts_with("https:"), is_local(address));
+        let what = (address.starts_with("https:"), is_local(address), is_open_router(address));
         let mut made = self.clients_by_kind.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&what) {
             return Ok(client.clone());
@@ -52,6 +54,9 @@ impl HttpClients {
             // Without TLS no certificates are needed.
             builder = builder.tls_certs_only(std::iter::empty());
         }
+        if what.2 {
+            builder = builder.default_headers(title_headers());
+        }
         let client = builder.build().map_err(|why| {
             let cause = std::error::Error::source(&why).map_or_else(|| why.to_string(), ToString::to_string);
             HttpClientError::Tls { cause }
@@ -67,5 +72,34 @@ impl HttpClients {
     pub(crate) fn genai_client(&self, address: &str) -> Result<genai::Client, HttpClientError> {
         let client = self.http_client(address)?;
         genai::Client::builder().with_reqwest(client).build().map_err(|_| HttpClientError::Genai)
+    }
+}
+
+/// Returns whether an address is OpenRouter's, which lists programs by the name in their requests.
+fn is_open_router(address: &str) -> bool {
+    let rest = address.strip_prefix("https://openrouter.ai");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':']))
+}
+
+/// Returns the headers that name this program to OpenRouter.
+fn title_headers() -> HeaderMap {
+    HeaderMap::from_iter([(HeaderName::from_static("x-title"), HeaderValue::from_static("Tracebook"))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_openrouter_is_told_the_name_of_the_program() {
+        for address in ["https://openrouter.ai", "https://openrouter.ai/api/v1/", "https://openrouter.ai:443/api"] {
+            assert!(is_open_router(address), "{address}");
+        }
+        for address in
+            ["http://openrouter.ai/", "https://openrouter.ai.example.org/", "https://x/?https://openrouter.ai"]
+        {
+            assert!(!is_open_router(address), "{address}");
+        }
+        assert_eq!(title_headers()["X-Title"], "Tracebook");
     }
 }

@@ -1,6 +1,7 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
-use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_diff};
+use crate::lfs_pointers::{LfsComparison, find_unchanged};
+use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_some};
 use git2::{
     Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Repository, RepositoryState, Status, StatusOptions,
     StatusShow,
@@ -238,7 +239,9 @@ impl RepositoryFolder {
         options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
         options.disable_pathspec_match(true).ignore_submodules(true).max_size(10 << 20);
         options.pathspec(self.repository_path(path)?);
-        format_diff(&self.repository.diff_index_to_workdir(None, Some(&mut options))?)
+        let diff = self.repository.diff_index_to_workdir(None, Some(&mut options))?;
+        let same = find_unchanged(&self.repository, &self.repository.index()?, &diff);
+        format_some(&diff, &|delta| !delta.old_file().path().is_some_and(|path| same.contains(path)))
     }
 
     /// Keeps the bytes of a file in the repository's store, where Git's own cleaning removes them after weeks. Returns
@@ -306,12 +309,16 @@ fn list_differences(
     }
     let found = repository.statuses(Some(&mut options))?;
     let index = repository.index()?;
+    let mut comparison = LfsComparison::new(repository, &index);
     // File names that aren't valid UTF-8 can't be shown or passed on.
     let differing = found.iter().filter_map(|entry| {
         let path = String::from_utf8(entry.path_bytes().to_vec()).ok()?;
         let mut status = entry.status();
         if status.contains(Status::WT_DELETED) && is_left_out(&index, Path::new(&path)) {
             status.remove(Status::WT_DELETED);
+        }
+        if status.contains(Status::WT_MODIFIED) && comparison.is_unchanged(Path::new(&path)) {
+            status.remove(Status::WT_MODIFIED);
         }
         if status == Status::CURRENT {
             return None;

@@ -10,6 +10,7 @@ mod errors;
 mod file_history;
 mod graph;
 mod hunks;
+mod lfs_pointers;
 mod plain_folder;
 mod project_files;
 mod reads;
@@ -43,6 +44,7 @@ use git2::{
     AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid,
     Repository, Status, StatusOptions, Tree,
 };
+use lfs_pointers::LfsComparison;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of files listed by a status.
@@ -134,9 +136,10 @@ impl RepositoryFolder {
         let head = self.head_tree()?;
         let diff = self.repository.diff_tree_to_workdir_with_index(head.as_ref(), Some(&mut options))?;
         let index = self.repository.index()?;
+        let same = lfs_pointers::find_unchanged(&self.repository, &index, &diff);
         format_some(&diff, &|delta| {
             let is_gone = delta.status() == Delta::Deleted;
-            !(is_gone && delta.old_file().path().is_some_and(|path| is_left_out(&index, path)))
+            !delta.old_file().path().is_some_and(|path| is_gone && is_left_out(&index, path) || same.contains(path))
         })
     }
 
@@ -257,6 +260,7 @@ impl RepositoryFolder {
         }
         let found = self.repository.statuses(Some(&mut options))?;
         let index = self.repository.index()?;
+        let mut comparison = LfsComparison::new(&self.repository, &index);
         let named = found.iter().filter(|entry| entry.status() != Status::CURRENT);
         // File names that aren't valid UTF-8 can't be passed to a tool.
         Ok(named
@@ -264,7 +268,8 @@ impl RepositoryFolder {
                 let path = String::from_utf8(entry.path_bytes().to_vec()).ok()?;
                 let is_gone = entry.status().contains(Status::WT_DELETED);
                 let is_absent = is_gone && is_left_out(&index, Path::new(&path));
-                (!is_absent).then_some((path, entry.status()))
+                let is_same = entry.status() == Status::WT_MODIFIED && comparison.is_unchanged(Path::new(&path));
+                (!is_absent && !is_same).then_some((path, entry.status()))
             })
             .collect())
     }

@@ -9,7 +9,8 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
-use agent::name_suggestions::closest_names;
+use agent::mention_match::{MentionMatch, agents_of_files, match_mention, strip_code};
+use agent::name_suggestions::{unknown_agent_sentence, unknown_tool_sentence};
 use agent::{agent_definition, model_context, prompt_quote};
 use store::{DocId, ExecutionStep, StepKind};
 
@@ -43,13 +44,7 @@ impl RunsState {
                 prompt_quote::single_line(name, 60)
             ));
         }
-        let names = self.agent_names(crew);
-        let near = closest_names(name, names.iter().map(String::as_str));
-        let hint = match near.as_slice() {
-            [] => format!("There are {}.", names.join(", ")),
-            near => format!("Did you mean {}?", near.join(" or ")),
-        };
-        Some(format!("There is no agent called {said}. {hint}"))
+        Some(unknown_agent_sentence(name, &self.agent_names(crew)))
     }
 
     /// Returns what is wrong with the approval lists of the configuration, if they name an unknown tool.
@@ -70,22 +65,52 @@ impl RunsState {
             if name.is_empty() || name.contains('*') || known.iter().any(|tool| tool == name) {
                 continue;
             }
-            let near = closest_names(name, known.iter().map(String::as_str));
-            let hint = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
-            told.push(format!(
-                "There is no tool called {}, so nothing is allowed by it.{hint}",
-                prompt_quote::quote_inline(name, 60)
-            ));
+            told.push(unknown_tool_sentence(name, &known));
         }
         told
     }
 
-    /// Returns the first available agent that a message mentions with `@`.
+    /// Returns the first available agent that a message mentions with `@`, in any case.
     pub(super) fn mentioned_agent(&self, text: &str) -> Option<String> {
-        let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
-        let known = agent_definition::built_in();
-        let named = |name: &String| own.iter().chain(&known).any(|agent| agent.name == *name);
-        model_context::mentions(text).into_iter().find(|name| named(name) && !self.is_switched_off(name))
+        let names = self.agent_names(&AgentRegistry::default());
+        let mut mentions = model_context::mentions(text).into_iter();
+        mentions.find_map(|mention| names.iter().find(|name| name.eq_ignore_ascii_case(&mention)).cloned())
+    }
+
+    /// Finds what a mention means that isn't a path: an agent or a note, or parts of such names. Before the agents of
+    /// the project are known, their files stand for them.
+    pub(super) fn match_mention(
+        &self,
+        crew: Option<&AgentRegistry>,
+        volumes: &VolumesState,
+        volume: DocId,
+        mention: &str,
+    ) -> MentionMatch {
+        let files = volumes.by_id.get(&volume).map(|volume| &volume.files);
+        let paths = || files.into_iter().flat_map(|files| files.keys().map(String::as_str));
+        let none = AgentRegistry::default();
+        let names = self.agent_names(crew.unwrap_or(&none)).into_iter().map(|name| (name.clone(), name));
+        let mut agents: Vec<(String, String)> = names.collect();
+        match crew {
+            Some(crew) => agents.extend(crew.file_names().filter(|(_, class)| !self.is_switched_off(class))),
+            None => agents.extend(agents_of_files(paths())),
+        }
+        // These have a volume of their own, which is chosen before.
+        agents.retain(|(name, agent)| !agent_definition::is_memory_agent(agent) || name.eq_ignore_ascii_case(mention));
+        match_mention(mention, &agents, paths())
+    }
+
+    /// Replaces mentions of notes by a part of their name with the paths of these notes.
+    pub(super) fn expand_mentions(&self, volumes: &VolumesState, volume: DocId, mentions: &mut [String]) {
+        for mention in mentions.iter_mut() {
+            let (bare, rest) = mention.split_at(mention.find('#').unwrap_or(mention.len()));
+            if is_path(bare) || volumes.find_file(volume, bare).is_some() {
+                continue;
+            }
+            if let MentionMatch::Note(path) = self.match_mention(None, volumes, volume, bare) {
+                *mention = format!("{path}{rest}");
+            }
+        }
     }
 
     /// Creates a step that reports `@names` that match no agent; they're treated as text.
@@ -99,14 +124,21 @@ impl RunsState {
         for name in model_context::mentions(&strip_code(&run.about.prompt)) {
             let bare = name.split('#').next().unwrap_or(&name);
             let file = volumes.find_file(run.about.volume, bare.trim_start_matches("./")).is_some();
-            let path = bare.contains(['/', '.', '\\', '#']) || !bare.starts_with(char::is_alphabetic);
+            let path = is_path(bare) || !bare.starts_with(char::is_alphabetic);
             if file || path || self.is_server_mention(&name) || self.knows_agent(&run.project_agents, bare) {
                 continue;
             }
-            lines.extend(
-                self.agent_unavailable_reason(&run.project_agents, bare)
-                    .map(|why| format!("{why} @{bare} was taken as text.")),
-            );
+            let why = match self.match_mention(Some(&run.project_agents), volumes, run.about.volume, bare) {
+                MentionMatch::Agent(_) | MentionMatch::Note(_) => None,
+                MentionMatch::Several(near) => Some(format!(
+                    "{} could be {}. Write more of the name.",
+                    prompt_quote::quote_inline(bare, 60),
+                    near.iter().map(|name| prompt_quote::single_line(name, 100)).collect::<Vec<_>>().join(" or ")
+                )),
+                MentionMatch::Nothing if bare.ends_with(".md") => None,
+                MentionMatch::Nothing => self.agent_unavailable_reason(&run.project_agents, bare),
+            };
+            lines.extend(why.map(|why| format!("{why} @{bare} was taken as text.")));
         }
         let content = (!lines.is_empty()).then(|| lines.join("\n"))?;
         let mut made = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
@@ -139,23 +171,7 @@ impl RunsState {
     }
 }
 
-/// Removes inline code and fenced code, where `@` isn't a mention.
-fn strip_code(text: &str) -> String {
-    let mut plain = String::new();
-    let mut fence: Option<usize> = None;
-    for line in text.split_inclusive('\n') {
-        let ticks = line.trim_start().bytes().take_while(|byte| *byte == b'`').count();
-        match fence {
-            None if ticks >= 3 => fence = Some(ticks),
-            Some(open) if ticks >= open => fence = None,
-            Some(_) => {}
-            None => {
-                for (at, piece) in line.split('`').enumerate() {
-                    plain.push_str(if at % 2 == 0 { piece } else { " " });
-                }
-            }
-        }
-        plain.push('\n');
-    }
-    plain
+/// Returns whether a mention is written as the path of a file. `Plan.md` may be a name, too.
+fn is_path(bare: &str) -> bool {
+    bare.strip_suffix(".md").unwrap_or(bare).contains(['/', '.', '\\', '#'])
 }

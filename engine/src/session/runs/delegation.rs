@@ -15,6 +15,7 @@ use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::deadline::earliest;
 use agent::memory::{RecallOptions, ReplayMode};
+use agent::mention_match::{MentionMatch, strip_code};
 use agent::notice::Notice;
 use agent::policy::{Permission, PolicyRule};
 use agent::sent_task::{SentPlanTask, sent_task_calls};
@@ -157,6 +158,7 @@ impl RunsState {
     pub(super) fn set_project_agents(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
         id: DocId,
         crew: AgentRegistry,
         again: bool,
@@ -173,6 +175,13 @@ impl RunsState {
         if run.about.agent == "assistant" && !again {
             let known = |name: &String| self.knows_agent(&crew, name);
             named = model_context::mentions(&run.about.prompt).into_iter().find(known);
+            let said = || model_context::mentions(&strip_code(&run.about.prompt)).into_iter();
+            named = named.or_else(|| {
+                said().find_map(|name| match self.match_mention(Some(&crew), volumes, run.about.volume, &name) {
+                    MentionMatch::Agent(agent) => Some(agent),
+                    MentionMatch::Note(_) | MentionMatch::Several(_) | MentionMatch::Nothing => None,
+                })
+            });
         }
         let new: Vec<String> =
             crew.problems.iter().filter(|problem| !turn.journal.problems.contains(problem)).cloned().collect();

@@ -6,6 +6,7 @@ pub(in crate::session) use agent::agent_phases::{
     LEAD_AGENT, PLANNER_AGENT, SYSTEM_AGENT, WORK_PHASE, agent_phases, is_orchestrator, phase_name,
 };
 use agent::memory::PROJECTS_FOLDER;
+use agent::model_context::mentions;
 use agent::planner;
 use agent::planner::TaskPlan;
 use agent::task_block::{TaskBlock, TaskStatus};
@@ -28,8 +29,11 @@ pub(in crate::session) fn phase_title(run: &AgentRun, phase: u8) -> (&'static st
 
 /// Returns the goal of a run without the mention of its agent.
 pub(in crate::session) fn goal_without_mention(run: &AgentRun) -> String {
-    let called = format!("@{}", run.about.agent);
-    run.about.prompt.replacen(&called, "", 1).trim().to_owned()
+    let (prompt, agent) = (&run.about.prompt, run.about.agent.to_lowercase());
+    let mentions = mentions(prompt);
+    let is_part = |name: &&String| name.len() > 2 && agent.contains(&name.to_lowercase());
+    let called = mentions.iter().find(|name| **name == run.about.agent).or_else(|| mentions.iter().find(is_part));
+    called.map_or_else(|| prompt.clone(), |name| prompt.replacen(&format!("@{name}"), "", 1)).trim().to_owned()
 }
 
 /// Returns the calls of a tool in a run with their results, oldest first; `None` as the result of a pending call.

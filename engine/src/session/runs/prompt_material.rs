@@ -59,7 +59,7 @@ impl RunsState {
             return;
         }
         run.project_read = ProjectReadState::Loaded;
-        self.set_project_agents(turn, id, crew, again);
+        self.set_project_agents(turn, &files.volumes, id, crew, again);
         if again {
             if let Some(run) = self.runs.get_mut(&id) {
                 run.run_memory.memory = Arc::new(memory);
