@@ -4,6 +4,7 @@
 //! concerns only the view, in the window.
 
 mod command_id;
+pub mod kernel_states;
 pub mod keymap_preset;
 mod notes;
 mod sharing;
