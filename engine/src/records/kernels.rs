@@ -42,6 +42,8 @@ pub struct SharedStateProgress {
     pub(crate) is_due: bool,
     /// The announcement that this device made or handled last.
     pub(crate) handled: Option<String>,
+    /// Whether the announcement was withdrawn, because the note's variables aren't to be saved.
+    pub(crate) is_withdrawn: bool,
     /// Whether cells wait for the variables of another device.
     pub(crate) is_fetching: bool,
 }

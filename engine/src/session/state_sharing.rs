@@ -2,7 +2,7 @@
 //! the next cell runs.
 
 use crate::effect::Effect;
-use crate::note::{KernelPhase, Note};
+use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::kernels::{KernelStateMove, SharedStateJob, SharedStateOutcome, SharedStateProgress};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -21,6 +21,11 @@ impl Note {
     /// Returns whether variables are still being saved or announced.
     pub fn is_announcing_state(&self) -> bool {
         self.shared_state.is_due
+    }
+
+    /// Returns whether the variables of another device are on their way.
+    pub fn is_fetching_state(&self) -> bool {
+        self.shared_state.is_fetching
     }
 
     fn announced_state(&self) -> Option<String> {
@@ -69,13 +74,12 @@ impl SharedStateProgress {
 impl NotesState {
     /// Withdraws the announcement of a note whose variables aren't to be saved any more (`state: off`).
     pub(super) fn withdraw_excluded_state(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if let Some(note) = self.open.get_mut(&id).filter(|note| !note.may_save_states())
-            && let Some(announced) = note.announced_state()
-            && note.shared_state.handled.as_ref() != Some(&announced)
-        {
-            note.shared_state.handled = Some(announced);
+        let Some(note) = self.open.get_mut(&id) else { return };
+        let is_excluded = !note.may_save_states() && note.announced_state().is_some();
+        if is_excluded && !note.shared_state.is_withdrawn {
             note.push_shared_state_job(turn, SharedStateJob::Unshare);
         }
+        note.shared_state.is_withdrawn = is_excluded;
     }
 
     /// Writes the announcement of a note's state to its outputs, for other devices.
@@ -102,7 +106,7 @@ impl FilesState {
         id: DocId,
         is_shared: bool,
     ) -> Result<(), CommandError> {
-        let note = self.notes.open.get(&id).filter(|note| note.outputs.is_some());
+        let note = self.notes.open.get(&id).filter(|note| note.phase == NotePhase::Ready);
         let Some(note) = note else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };

@@ -323,8 +323,9 @@ impl BlobExchange {
     /// Reports fetches of states that are complete, or that no connected device can complete.
     fn report_state_fetches(&mut self, peers: &SyncPeers) {
         let may = |link: LinkId, doc: DocId| peers.access(link, doc);
+        let has_peers = !self.protocol.links().is_empty();
         for fetch in self.state_fetches.values_mut() {
-            fetch.report(&|item| self.whole.contains(item), &|item| self.protocol.may_come(item, &may));
+            fetch.report(has_peers, &|item| self.whole.contains(item), &|item| self.protocol.may_come(item, &may));
         }
     }
 

@@ -18,8 +18,10 @@ use store::disk::BlobStore;
 use store::sync::blobs::VolumeBlob;
 use store::{BlobHash, DocId};
 
-/// Time that a device which has the state may take to connect.
+/// Time that the first device or hub may take to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time that others may take to connect, if no connected one has the state.
+const FURTHER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time for fetching a state. The next run continues where this one stopped.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -39,10 +41,16 @@ impl StateFetch {
         self.files.iter().map(|(hash, size)| (VolumeBlob { volume: self.volume, hash: *hash }, *size))
     }
 
-    /// Reports the end, if all files are here or one can't come.
-    pub(super) fn report(&mut self, is_here: &dyn Fn(&VolumeBlob) -> bool, may_come: &dyn Fn(&VolumeBlob) -> bool) {
+    /// Reports the end, if all files are here or one can't come from the peers, of which there may be none.
+    pub(super) fn report(
+        &mut self,
+        has_peers: bool,
+        is_here: &dyn Fn(&VolumeBlob) -> bool,
+        may_come: &dyn Fn(&VolumeBlob) -> bool,
+    ) {
+        let timeout = if has_peers { FURTHER_CONNECT_TIMEOUT } else { CONNECT_TIMEOUT };
         let missing: Vec<VolumeBlob> = self.items().map(|(item, _)| item).filter(|item| !is_here(item)).collect();
-        let is_lost = self.began.elapsed() > CONNECT_TIMEOUT && !missing.iter().all(may_come);
+        let is_lost = self.began.elapsed() > timeout && !missing.iter().all(may_come);
         if (missing.is_empty() || is_lost)
             && let Some(done) = self.done.take()
         {

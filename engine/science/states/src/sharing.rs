@@ -28,7 +28,7 @@ const MAX_SHARED_ANCESTORS: usize = 256;
 const MAX_SHARED_NAMES: usize = 200;
 const MAX_SHARED_NAME_BYTES: usize = 100;
 /// Name of the file that says that a note shares its states.
-const MARKER_FILE: &str = "shared";
+pub(crate) const MARKER_FILE: &str = "shared";
 
 /// A file that belongs to an announced state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
