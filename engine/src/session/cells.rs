@@ -198,6 +198,7 @@ impl NotesState {
     /// Saves outputs of a running cell: at intervals, and only once they have doubled, so that the document's history
     /// doesn't hold every line twice.
     pub(super) fn tick_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        self.withdraw_excluded_state(turn, id);
         let Some(note) = self.open.get(&id) else { return };
         if note.unsaved_outputs.is_empty() {
             return;

@@ -376,7 +376,6 @@ impl FilesState {
             }
         }
         self.notes.tick_outputs(turn, id);
-        self.notes.withdraw_excluded_state(turn, id);
         if let Some(due) = self.notes.open.get(&id).and_then(|note| note.file.due) {
             if turn.now >= due {
                 self.write_file(turn, sync, id);

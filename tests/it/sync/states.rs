@@ -16,8 +16,7 @@ fn files_of_hub(house: &House) -> BTreeMap<String, Vec<u8>> {
 
 /// Flips the last bit of each file that the hub has and `known` hasn't. Returns their number.
 fn damage_new_files(house: &House, known: &BTreeMap<String, Vec<u8>>) -> usize {
-    let new: Vec<String> =
-        files_of_hub(house).into_keys().filter(|path| !known.contains_key(path)).collect();
+    let new: Vec<String> = files_of_hub(house).into_keys().filter(|path| !known.contains_key(path)).collect();
     for path in &new {
         let path = house.path("H/volumes").join(path);
         let mut bytes = std::fs::read(&path).expect("there");

@@ -219,8 +219,8 @@ fn run_blob_pieces(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: 
     }
 }
 
-/// Returns the blobs that an outputs document or a run refers to, and the announcement of the kernel's state in outputs.
-/// An unreadable document has none.
+/// Returns the blobs that an outputs document or a run refers to, and the announcement of the kernel's state in
+/// outputs. An unreadable document has none.
 fn referenced_blobs(
     folders: &VolumeFolders,
     reader: &dyn DiskReader,

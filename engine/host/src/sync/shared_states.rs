@@ -125,7 +125,7 @@ fn fetch_failed(why: StateError) -> SharedStateOutcome {
     SharedStateOutcome::FetchFailed(format!("the variables of the other device could not be restored: {why}"))
 }
 
-/// Fetches an announced state for the note's kernel. Returns whether the kernel has something to take over or to refuse.
+/// Fetches an announced state for the note's kernel. Returns whether the kernel has something to take or to refuse.
 fn fetch_state(
     workspace: &Path,
     sync: &SyncService,
