@@ -18,7 +18,7 @@ mod sampling;
 mod schedules;
 mod shared;
 mod shared_edits;
-mod state_sharing;
+mod shared_states;
 mod team;
 mod trace_versions;
 mod views;

@@ -19,9 +19,9 @@ mod files;
 mod folder;
 mod moves;
 mod note_states;
-mod receiving;
+mod received_state;
 mod retention;
-mod sharing;
+mod shared_state;
 
 pub use all_folders::{all_folders_bytes, thin_least_used};
 pub use comparison::{
@@ -31,9 +31,9 @@ pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads
 pub use folder::{ReplayPlan, StateFolder};
 pub use moves::StateMove;
 pub use note_states::{NoteStates, SavedState, list_note_states};
-pub use receiving::{incoming_file, plan_receiving};
+pub use received_state::{incoming_file, plan_receiving};
 pub use retention::thin_folder;
-pub use sharing::{
+pub use shared_state::{
     MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile, announce_state, begin_sharing, end_sharing, offered_files,
 };
 

@@ -1,6 +1,6 @@
 //! The list of a note's states, as shown to the user.
 
-use crate::sharing::MARKER_FILE;
+use crate::shared_state::MARKER_FILE;
 use crate::{StateHeads, list_states, read_heads};
 use serde::Serialize;
 use std::collections::BTreeMap;

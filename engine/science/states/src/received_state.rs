@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{damaged, is_name, parse_segment, parse_state, read_bounded, read_heads, write_whole};
 use crate::folder::MAX_LISTED_NAMES;
-use crate::sharing::{MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile};
+use crate::shared_state::{MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile};
 use crate::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, StateError, StateFolder, StateRecord};
 
 /// Name of the folder with what came from another device and isn't checked yet.

@@ -1,7 +1,7 @@
 //! Tests states on their way between two devices' folders, without a kernel or a connection.
 
 use super::*;
-use crate::sharing::{announce_state, begin_sharing, end_sharing, offered_files};
+use crate::shared_state::{announce_state, begin_sharing, end_sharing, offered_files};
 use crate::{ChangedPages, PagePlace, SavedMemory, StateMove, read_heads};
 
 const PACK: &str = "a pack";
