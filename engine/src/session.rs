@@ -483,7 +483,7 @@ impl SessionState {
                 self.files.notes.on_state_saved(turn, &self.sync, note, execution, problem);
             }
             Event::SharedStateDone { note, outcome } => {
-                self.files.on_shared_state_done(turn, &self.workspace, note, outcome);
+                self.files.on_shared_state_done(turn, &mut self.sync, &self.workspace, note, outcome);
             }
             Event::StateMoved { note, state, branch, undone, rerun, problem } => {
                 let report = KernelStateReport { count: 0, state, branch, undone: Vec::new(), problem };

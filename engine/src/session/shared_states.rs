@@ -137,6 +137,7 @@ impl FilesState {
     pub(super) fn on_shared_state_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
         outcome: SharedStateOutcome,
@@ -170,5 +171,6 @@ impl FilesState {
                 self.start_next_cell(turn, workspace, id);
             }
         }
+        self.release_note(turn, sync, id); // it may have waited for this
     }
 }
