@@ -232,6 +232,13 @@ pub enum Command {
         /// The state to switch to.
         to: crate::records::kernels::KernelStateMove,
     },
+    /// Shares the saved states of a note's kernel from this device, or no longer ([`crate::Note::shared_state`]).
+    ShareState {
+        /// The note that the kernel belongs to.
+        note: DocId,
+        /// Whether to share them with the devices that have the note.
+        is_shared: bool,
+    },
     /// Moves or renames files of one volume. Links to them and relative links inside them are updated.
     MoveFiles {
         /// The files and their new paths in the volume; `.md` is added to a note's path without an extension.

@@ -207,6 +207,16 @@ pub enum Effect {
         /// The state to switch to.
         to: crate::records::kernels::KernelStateMove,
     },
+    /// Shares the saved state of the note's kernel with the volume's other devices, or fetches theirs
+    /// (`SharedStateDone`).
+    ShareState {
+        /// The note that the kernel belongs to.
+        note: DocId,
+        /// The note's volume.
+        volume: DocId,
+        /// What to do.
+        job: crate::records::kernels::SharedStateJob,
+    },
     /// Starts a built-in kernel for this folder in advance, and stops one for another folder. `None` if no kernel is
     /// needed.
     Reserve {

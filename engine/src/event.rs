@@ -331,6 +331,13 @@ pub enum Event {
         /// Why switching failed; the state is unchanged in that case.
         problem: Option<String>,
     },
+    /// A job on the state that the note shares with other devices ended.
+    SharedStateDone {
+        /// The note that the kernel belongs to.
+        note: DocId,
+        /// Its result.
+        outcome: crate::records::kernels::SharedStateOutcome,
+    },
     /// The kernel started an execution.
     Began {
         /// The note that holds the cell.

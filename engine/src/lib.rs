@@ -39,10 +39,10 @@ pub use session::{
     PendingCall, PendingMove, PhaseStatus, RELINK_KEY_PREFIX, REQUIRES_PYTHON_PROPERTY, RUN_KEY_PREFIX, RemotePeer,
     RunPhase, RunSummary, RunTraceError, RunVerificationError, RunsState, SCHEDULE_KEY_PREFIX, SCIENCE_KERNEL,
     SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY, SaveStatus, SavedSyncState, ScanState,
-    ScopeSpending, SeenDevice, Session, SessionInput, SessionSummary, SharedHub, StdinRequest, SyncProgress,
-    SyncShares, SyncState, SyncStatus, SyncTargets, TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
-    Volume, VolumeAttachments, hub_address, links_key, parse_heads, phases_of, read_volume_address, revertible_parts,
-    run_address, session_address, volume_address,
+    ScopeSpending, SeenDevice, Session, SessionInput, SessionSummary, SharedHub, SharedStateJob, SharedStateOutcome,
+    SharedStateProgress, StdinRequest, SyncProgress, SyncShares, SyncState, SyncStatus, SyncTargets, TRASH_FOLDER,
+    TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key, parse_heads,
+    phases_of, read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
 pub use settings::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
 pub use staleness::{Reactivity, StaleReason};

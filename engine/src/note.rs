@@ -5,7 +5,8 @@ use crate::event::{FileMark, FileText};
 
 use crate::records::files::FileStamp;
 use crate::records::kernels::{
-    CleanRun, CleanRunReport, KernelStateReport, NotePackages, is_faithful, may_save_states, named_kernel, names_kernel,
+    CleanRun, CleanRunReport, KernelStateReport, NotePackages, SharedStateProgress, is_faithful, may_save_states,
+    named_kernel, names_kernel,
 };
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -215,6 +216,7 @@ pub struct Note {
     /// Whether the next kernel starts without a saved state.
     pub(crate) starts_fresh: bool,
     pub(crate) state_move: KernelStateReport,
+    pub(crate) shared_state: SharedStateProgress,
     /// Why the note's last kernel ended.
     pub(crate) kernel_trouble: Option<String>,
     /// Fingerprint of the kernel that was last selected.
@@ -299,6 +301,7 @@ impl Note {
             saved_states: BTreeSet::new(),
             starts_fresh: false,
             state_move: KernelStateReport::default(),
+            shared_state: SharedStateProgress::default(),
             kernel_trouble: None,
             kernel_print: None,
             kernel_is: None,
@@ -515,6 +518,8 @@ impl Note {
             && self.file.unmerged.is_none()
             && !self.file.reading
             && self.unsaved_outputs.is_empty()
+            && !self.shared_state.is_due
+            && !self.shared_state.is_fetching
             && self.views.is_empty()
             && self.remote.is_empty()
             && !matches!(self.kernel, KernelPhase::Busy(_))

@@ -19,6 +19,7 @@ mod reactive;
 pub mod runs;
 mod schedule_events;
 mod schedules;
+mod shared_states;
 mod state;
 mod sync;
 mod trash;
@@ -28,7 +29,7 @@ mod volumes;
 pub use crate::records::kernels::{
     CleanRunReport, DEPENDENCIES_PROPERTY, EMBEDDED_KERNEL, END_OF_INPUT, ENVIRONMENT_KERNEL, INSTANT_KERNEL,
     KernelGrant, KernelKind, KernelSpec, KernelStateMove, KernelStateReport, NotePackages, REQUIRES_PYTHON_PROPERTY,
-    SCIENCE_KERNEL, StdinRequest,
+    SCIENCE_KERNEL, SharedStateJob, SharedStateOutcome, SharedStateProgress, StdinRequest,
 };
 pub use crate::records::moves::{
     CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, GONE_FILES_KEY, PENDING_MOVE_KEY,
@@ -255,6 +256,7 @@ impl SessionState {
             ),
             Command::Answer { note, text } => self.files.notes.answer_stdin(turn, note, text),
             Command::Interrupt { note } => self.files.notes.interrupt_kernel(turn, note),
+            Command::ShareState { note, is_shared } => self.files.share_state(turn, &self.sync, note, is_shared),
             Command::MoveState { note, to } => self.files.move_kernel_state(turn, &self.workspace, note, to),
             Command::RestartKernel { note } => self.files.notes.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.files.move_files(turn, &mut self.sync, &moves),
@@ -486,7 +488,10 @@ impl SessionState {
             Event::KernelsFound { kernels } => self.kernels.kernels_found(kernels),
             Event::KernelReady { note } => self.files.notes.on_kernel_ready(note),
             Event::StateSaved { note, execution, problem } => {
-                self.files.notes.on_state_saved(note, execution, problem);
+                self.files.notes.on_state_saved(turn, &self.sync, note, execution, problem);
+            }
+            Event::SharedStateDone { note, outcome } => {
+                self.files.on_shared_state_done(turn, &mut self.sync, &self.workspace, note, outcome);
             }
             Event::StateMoved { note, state, branch, undone, rerun, problem } => {
                 let report = KernelStateReport { count: 0, state, branch, undone: Vec::new(), problem };

@@ -48,6 +48,8 @@ pub(crate) const SETTINGS: &str = "settings";
 pub(crate) const EXECUTIONS: &str = "executions";
 /// In outputs: the blob (JSON) with the notebook that the note was imported from.
 pub(crate) const NOTEBOOK: &str = "notebook";
+/// In outputs: the announcement (JSON) of the kernel's newest state, if a device shares it, otherwise empty.
+pub(crate) const SHARED_STATE: &str = "state";
 /// In outputs: prefix of the name (a hash) of a generated view in the note. The value is `yes` if the user wants it
 /// rendered, else `no`.
 pub(crate) const VIEW: &str = "view:";

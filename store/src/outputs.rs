@@ -269,6 +269,27 @@ impl OutputsDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
+    /// Returns the announcement of the kernel's newest state, if a device shares it.
+    pub fn shared_state(&self) -> Option<String> {
+        let (value, _) = self.doc.get(automerge::ROOT, keys::SHARED_STATE).ok()??;
+        value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// Sets the announcement of the kernel's newest state; `None` if it isn't shared any more. Returns the chunk to
+    /// append.
+    ///
+    /// # Errors
+    /// Returns automerge's error if the change fails.
+    pub fn set_shared_state(&mut self, announcement: Option<&str>, time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| tx.put(automerge::ROOT, keys::SHARED_STATE, announcement.unwrap_or_default()),
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::save_since(&self.doc, &before))
+    }
+
     fn read_execution(&self, key: &str) -> Option<Execution> {
         let id = key.parse().ok()?;
         let (_, execution) = self.doc.get(&self.executions, key).ok()??;

@@ -19,6 +19,7 @@ mod schedules;
 mod sent_tasks;
 mod shared;
 mod shared_edits;
+mod shared_states;
 mod team;
 mod trace_versions;
 mod views;

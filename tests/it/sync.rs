@@ -5,6 +5,7 @@ mod devices;
 mod files;
 mod git;
 mod kills;
+mod states;
 
 use crate::program::{House, bytes};
 use std::io::{BufRead, BufReader};

@@ -90,6 +90,8 @@ pub(crate) struct Twin {
     pub(crate) wanted: BTreeSet<DocId>,
     /// The attachments of shared volumes, which aren't documents.
     pub(crate) beside: BTreeMap<DocId, VolumeAttachments>,
+    /// Jobs on states that notes share, in order.
+    pub(crate) state_jobs: Vec<engine::SharedStateJob>,
     /// The synced documents by volume, for the first hub.
     pub(crate) shared: DocumentsByVolume,
     /// The reasons for refused changes of others; `refusals` has the tickets that answer them.
@@ -149,6 +151,7 @@ impl Twin {
             sent: Vec::new(),
             wanted: BTreeSet::new(),
             beside: BTreeMap::new(),
+            state_jobs: Vec::new(),
             shared: DocumentsByVolume::new(),
             refused: Vec::new(),
             refusals: Vec::new(),
@@ -326,6 +329,7 @@ impl Twin {
                     self.asked.push(Asked::Eval { execution, code, label, forget });
                 }
                 Effect::MoveState { to, .. } => self.asked.push(Asked::Move(to)),
+                Effect::ShareState { job, .. } => self.state_jobs.push(job),
                 Effect::Answer { text, .. } => self.asked.push(Asked::Answer(text)),
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),

@@ -33,8 +33,13 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
         export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
-    let (mode, found) =
+    let (mode, mut found) =
         export::open_note::read_loaded_note(scene.handle, note, |note| (note.reactivity(), cells_as_json(note)))?;
+    let saved = host::kernel_states::list_states(scene.handle.workspace_folder(), note).states;
+    for cell in &mut found {
+        let state = saved.iter().rev().find(|state| cell["execution"] == state.execution.as_str());
+        cell["state"] = json!(state.map(|state| &state.state));
+    }
     if scene.json {
         writeln!(scene.out, "{}", json!({"mode": mode.as_str(), "cells": found}))?;
         return Ok(EXIT_DONE);
@@ -57,6 +62,9 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
             let cells = if from.len() == 1 { "cell" } else { "cells" };
             let name = if name == text::dataflow::ANY_NAME { "what it may have got from" } else { name };
             writeln!(scene.out, "  uses {name} of {cells} {}", from.join(", "))?;
+        }
+        if let Some(state) = cell["state"].as_str() {
+            writeln!(scene.out, "  its run left the saved state {state}")?;
         }
         for remark in cell["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             writeln!(scene.out, "  {remark}")?;
@@ -115,6 +123,7 @@ fn cells_as_json(note: &Note) -> Vec<Value> {
             "uses": uses,
             "unknown": names.uses_any || names.defines_any,
             "stale": note.stale_reason(cell).map(|stale| stale.describe()),
+            "execution": note.latest_execution(cell).map(|run| run.id.to_string()),
             "remarks": note.name_remarks(cell),
         }))
     };

@@ -1,4 +1,4 @@
-//! `kernels states|undo|redo|fork|switch|adopt|discard|pin|unpin|compare NOTE`: the saved states of a note's kernel.
+//! `kernels states NOTE`, and `undo`, `fork`, `compare`, `share` and others: the saved states of a note's kernel.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
@@ -14,6 +14,8 @@ use text::untrusted_text::escape_line;
 
 /// Maximum time for a kernel to start and to restore a state.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum time for fetching the variables of another device, too.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(720);
 /// Number of displayed digits of a state's id, which is enough to refer to it.
 const SHOWN_ID_CHARS: usize = 10;
 
@@ -34,6 +36,10 @@ pub(super) fn cmd_kernel_states(
         args.first_state.clone().ok_or_else(missing)
     };
     check_words(action, args)?;
+    if matches!(action, "share" | "unshare") {
+        let note = resolve::resolve_note(scene, note)?;
+        return share_states(scene, note, action == "share");
+    }
     let to = match (action, &args.state) {
         ("states" | "compare", _) => None,
         ("pin", _) => Some(KernelStateMove::Pin { state: state()?, name: args.pin_name.clone() }),
@@ -45,11 +51,13 @@ pub(super) fn cmd_kernel_states(
         ("switch", _) => Some(KernelStateMove::Switch { name: name()? }),
         ("adopt", _) => Some(KernelStateMove::Adopt { name: name()? }),
         ("discard", _) => Some(KernelStateMove::Discard { name: name()? }),
+        ("restore", _) => Some(KernelStateMove::Receive),
         _ => {
             return Err(CliError::usage(format!(
                 "`kernels {action} {note}` isn't known; it does install science, remove science, lists a NOTE's \
                  kernels, \
-                 or does env, states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare with a NOTE"
+                 or does env, states, undo, redo, fork, switch, adopt, discard, pin, unpin, compare, share, unshare or \
+                 restore with a NOTE"
             )));
         }
     };
@@ -78,6 +86,7 @@ pub(super) fn cmd_kernel_states(
     export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
     let count = move |session: &Session| session.note(note).map_or(0, |note| note.state_move().count);
     let before = scene.handle.read(count)?;
+    let timeout = if to == KernelStateMove::Receive { RESTORE_TIMEOUT } else { MOVE_TIMEOUT };
     scene.handle.run_command(Command::MoveState { note, to })?;
     let moved = move |session: &Session| {
         let open = session.note(note)?;
@@ -86,11 +95,11 @@ pub(super) fn cmd_kernel_states(
             return Some(Ok(report.clone()));
         }
         // The kernel couldn't be started.
-        let died = open.kernel == engine::KernelPhase::Off;
+        let died = open.kernel == engine::KernelPhase::Off && !open.is_fetching_state();
         died.then(|| Err(open.kernel_trouble().unwrap_or("the kernel ended").to_owned()))
     };
     let failed = |why: String| CliError { code: EXIT_FAILED, why };
-    let report: KernelStateReport = match scene.handle.wait(Some(MOVE_TIMEOUT), moved)? {
+    let report: KernelStateReport = match scene.handle.wait(Some(timeout), moved)? {
         Some(Ok(report)) => report,
         Some(Err(why)) => return Err(failed(why)),
         None => return Err(failed("the kernel doesn't answer; restart it and run the cells again".to_owned())),
@@ -119,6 +128,34 @@ pub(super) fn cmd_kernel_states(
             escape_line(&report.branch)
         )?,
         None => writeln!(scene.out, "the kernel has no variables now, on {}", escape_line(&report.branch))?,
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Shares the note's saved states from this device, or no longer.
+fn share_states(scene: &mut CommandContext<'_>, note: DocId, is_shared: bool) -> Result<u8, CliError> {
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
+    let before = scene.handle.read(move |session| session.note(note).map_or(0, |note| note.shared_state().count))?;
+    scene.handle.run_command(Command::ShareState { note, is_shared })?;
+    let done = move |session: &Session| {
+        let progress = session.note(note)?.shared_state();
+        (progress.count > before).then(|| progress.problem.clone())
+    };
+    let problem = match scene.handle.wait(Some(MOVE_TIMEOUT), done)? {
+        Some(problem) => problem,
+        None => Some("the disk takes too long; try again".to_owned()),
+    };
+    if let Some(why) = problem {
+        return Err(CliError { code: EXIT_FAILED, why });
+    }
+    let said = match is_shared {
+        true => "shared: other devices that have this note can continue with its variables",
+        false => "not shared: new variables stay on this device; a hub and other devices keep what they have",
+    };
+    match scene.json {
+        true => writeln!(scene.out, "{}", json!({"shared": is_shared}))?,
+        false => writeln!(scene.out, "{said}")?,
     }
     Ok(EXIT_DONE)
 }
@@ -199,7 +236,7 @@ fn whole_id(scene: &CommandContext<'_>, note: DocId, begins: &str) -> Result<Str
 
 fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliError> {
     let workspace = scene.handle.workspace_folder().to_owned();
-    let NoteStates { states, current, branch, branches, damaged, thinned, used_bytes, problem } =
+    let NoteStates { states, current, branch, branches, damaged, thinned, is_shared, used_bytes, problem } =
         list_states(&workspace, note);
     if let Some(problem) = problem {
         return Err(CliError { code: EXIT_FAILED, why: problem });
@@ -239,6 +276,9 @@ fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliErr
     }
     if branches.len() > 1 {
         writeln!(scene.out, "the current fork is {}", escape_line(&branch))?;
+    }
+    if is_shared {
+        writeln!(scene.out, "shared: other devices that have this note can continue with its variables")?;
     }
     if thinned > 0 {
         writeln!(scene.out, "{thinned} older states were thinned; their cells run again when they are needed")?;

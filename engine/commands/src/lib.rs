@@ -4,6 +4,7 @@
 //! concerns only the view, in the window.
 
 mod command_id;
+pub mod kernel_states;
 pub mod keymap_preset;
 mod notes;
 mod sharing;
@@ -511,7 +512,8 @@ command_table!(
                     "NOTE",
                     ArgumentForm::Optional,
                     "the note; which kinds of kernels there are when left out; or install or remove, with a NAME; or \
-                     env, states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare, with a note as NAME"
+                     env, states, undo, redo, fork, switch, adopt, discard, pin, unpin, compare, share, unshare or \
+                     restore, with a note as NAME"
                 ),
                 command_argument("NAME", ArgumentForm::Optional, "what is installed or removed: science; or a note"),
                 command_argument("STATE", ArgumentForm::Optional, "with pin, unpin and compare: a state's id"),

@@ -11,6 +11,7 @@ use crate::lock::WorkspaceLock;
 use crate::mailbox::{DiskJob, Mailbox, MailboxMessage, SessionQuery, StoreWriter, WriterTask};
 use crate::search::{RunDocumentReader, SearchService};
 use crate::sync::SyncService;
+use crate::sync::shared_states::start_shared_state_job;
 use crate::webhooks::WebhookSender;
 use crate::workers::DiskWorkers;
 use anyhow::anyhow;
@@ -28,6 +29,9 @@ use store::disk::{Disk, DiskError};
 
 /// Time that closing waits for messages to the webhook.
 const WEBHOOK_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Time that closing waits for the announcement of shared variables.
+const STATE_ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Owns the session and its workers. It lives on the drawing thread, or on a separate thread if there's no window.
 pub struct Driver {
@@ -343,6 +347,11 @@ impl Driver {
             self.wait(Duration::from_millis(20));
         }
         self.kernels.close();
+        self.pump(Duration::from_millis(50)); // reports of saved variables
+        let until = Instant::now() + STATE_ANNOUNCE_TIMEOUT;
+        while self.session.notes().any(engine::Note::is_announcing_state) && Instant::now() < until {
+            self.wait(Duration::from_millis(20));
+        }
         self.agents.close();
         let until = Instant::now() + Duration::from_secs(1);
         while self.search.stop_paid_calls() && Instant::now() < until {
@@ -572,6 +581,9 @@ impl Driver {
                 Effect::MoveState { note, folder, grant, to } => {
                     let folder = self.confined_path(&folder);
                     self.kernels.move_state(note, &folder, &grant, &to);
+                }
+                Effect::ShareState { note, volume, job } => {
+                    start_shared_state_job(&self.folder, &self.sync, &self.inbox, (note, volume), job);
                 }
                 Effect::Reserve { folder } => {
                     let folder = folder.map(|folder| self.confined_path(&folder));

@@ -1,9 +1,8 @@
 //! The user's files: reading, writing, moving and watching them, always inside their volume.
 
-pub(crate) use user_files::move_files;
 pub use user_files::{atomic_write, confined_dir, folder_names::folder_names};
+pub(crate) use user_files::{bulk_create, move_files};
 
-pub(crate) mod bulk_create;
 pub mod convert;
 pub mod copy;
 pub mod obsidian_settings;

@@ -10,6 +10,7 @@ mod fingerprints;
 mod lan;
 pub(crate) mod merges;
 pub(crate) mod presence;
+pub(crate) mod shared_states;
 
 use self::blobs::BlobExchange;
 use self::fingerprints::DocumentFingerprints;
@@ -70,6 +71,8 @@ enum SyncTask {
     /// Attachments and blobs of volumes.
     Files(BTreeMap<DocId, engine::VolumeAttachments>),
     BlobOutcome(blob_io::BlobTaskOutcome),
+    /// The state of another device to fetch for a note, or `None` once it was taken over.
+    SetStateFetch(DocId, Option<Box<shared_states::StateFetch>>),
     /// The program is closing. The sync thread answers once departure messages are sent.
     Close(Sender<()>),
 }
@@ -309,6 +312,7 @@ impl SyncThread {
             SyncTask::LanEvent(link, told) => self.handle_lan_event(link, told),
             SyncTask::Files(volumes) => self.blobs.set_attachments(volumes),
             SyncTask::BlobOutcome(done) => self.handle_blob_outcome(done),
+            SyncTask::SetStateFetch(note, fetch) => self.blobs.set_state_fetch(note, fetch.map(|fetch| *fetch)),
             SyncTask::Close(_) => {}
         }
     }

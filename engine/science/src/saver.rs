@@ -160,6 +160,10 @@ fn tend(folder: &mut StateFolder, places: &mut [PagePlace]) {
 fn move_heads(folder: &mut StateFolder, to: &StateMove, is_lasting: bool) -> Result<MovedState, StateError> {
     let heads_before = folder.heads().clone();
     let before = folder.lineage(folder.heads().current());
+    let to = match to {
+        StateMove::Receive => StateMove::To(folder.receive()?),
+        other => other.clone(),
+    };
     let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;
     if is_lasting {
         folder.set_heads(heads)?;

@@ -197,6 +197,8 @@ pub struct VolumeAttachments {
     pub files: BTreeMap<DocId, (String, AttachmentAction)>,
     /// Outputs of the volume's notes, each with whether the user has the note open.
     pub outputs: BTreeMap<DocId, bool>,
+    /// The note of each of these outputs.
+    pub notes_of_outputs: BTreeMap<DocId, DocId>,
     /// Agent runs of the volume, each with whether the user has the run open.
     pub runs: BTreeMap<DocId, bool>,
 }

@@ -198,6 +198,7 @@ impl NotesState {
     /// Saves outputs of a running cell: at intervals, and only once they have doubled, so that the document's history
     /// doesn't hold every line twice.
     pub(super) fn tick_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        self.withdraw_excluded_state(turn, id);
         let Some(note) = self.open.get(&id) else { return };
         if note.unsaved_outputs.is_empty() {
             return;
@@ -369,7 +370,7 @@ impl FilesState {
             return;
         }
         // Which states the cells above left stands in the stored outputs; once they are read, this is called again.
-        if note.is_document_loading() && note.runs_cells_in_order() {
+        if note.is_document_loading() && note.saves_states() || note.awaits_shared_state(turn) {
             return;
         }
         while let Some(cell) = note.queue.pop_front() {
@@ -465,6 +466,9 @@ impl FilesState {
             note.kernel = KernelPhase::Idle;
             note.question = None;
             note.unsaved_outputs.insert(cell);
+            // A cell that was stopped may leave no state.
+            let is_saved = note.kernel_saves && note.saves_states() && status != ExecutionStatus::Interrupted;
+            note.shared_state.is_due = is_saved && sync.is_shared(note.volume);
             note.bind_results(execution);
             note.runs += 1;
             if status != ExecutionStatus::Ok {
@@ -517,6 +521,9 @@ impl FilesState {
             cancel_queue(note);
         }
         note.kernel = KernelPhase::Off;
+        if note.shared_state.is_due {
+            note.announce_state(turn); // what the kernel saved before it ended
+        }
         note.question = None;
         note.kill = None;
         if saves_states && !note.starts_fresh {
@@ -524,6 +531,9 @@ impl FilesState {
         } else {
             note.held.clear();
             note.kernel_executions.clear();
+        }
+        if note.starts_fresh {
+            note.ignore_announced_state();
         }
         if std::mem::take(&mut note.starts_fresh)
             && let Some(folder) = self.volumes.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned))

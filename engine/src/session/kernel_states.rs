@@ -41,6 +41,18 @@ impl Note {
         self.may_save_states
     }
 
+    /// Returns an error that says why the note's variables aren't saved, if they aren't.
+    pub(in crate::session) fn ensure_states_are_saved(&self) -> Result<(), CommandError> {
+        if self.saves_states() {
+            return Ok(());
+        }
+        let why = match self.may_save_states {
+            true => "only the kernel science saves its variables; choose it for this note (Choose kernel)",
+            false => "this note's variables aren't saved, since its properties say `state: off`; remove that line",
+        };
+        Err(CommandError(why.to_owned()))
+    }
+
     /// Returns whether each cell runs in the state that the cells above it left.
     pub(crate) fn runs_cells_in_order(&self) -> bool {
         self.saves_states() && self.faithful
@@ -75,15 +87,26 @@ impl Note {
 }
 
 impl NotesState {
-    pub(super) fn on_state_saved(&mut self, id: DocId, execution: ExecutionId, problem: Option<String>) {
+    pub(super) fn on_state_saved(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        id: DocId,
+        execution: ExecutionId,
+        problem: Option<String>,
+    ) {
         let Some(note) = self.open.get_mut(&id) else { return };
         match problem {
             None => {
                 note.saved_states.insert(execution);
                 // This state includes what couldn't be saved before.
                 note.problems.retain(|problem| !problem.starts_with(NOT_SAVED));
+                if sync.is_shared(note.volume) {
+                    note.announce_state(turn);
+                }
             }
             Some(why) => {
+                note.shared_state.is_due = false;
                 let said = format!("{NOT_SAVED}: {why}");
                 if !note.problems.contains(&said) {
                     note.problems.push(said);
@@ -107,15 +130,12 @@ impl FilesState {
         let (Some(note), Some(folder)) = (note, folder) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
-        if !note.saves_states() {
-            let why = match note.may_save_states {
-                true => "only the kernel science saves its variables; choose it for this note (Choose kernel)",
-                false => "this note's variables aren't saved, since its properties say `state: off`; remove that line",
-            };
-            return Err(CommandError(why.to_owned()));
-        }
+        note.ensure_states_are_saved()?;
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
             return Err(CommandError("a cell is running; stop it first".to_owned()));
+        }
+        if to == KernelStateMove::Receive {
+            return self.fetch_shared_state(turn, id);
         }
         note.send_state_move(turn, folder, self.volumes.note_grant(workspace, id), to);
         Ok(())
@@ -135,7 +155,11 @@ impl FilesState {
         let gone: HashSet<ExecutionId> = undone.iter().copied().collect();
         let cells: Vec<BlockId> =
             note.cells().filter(|cell| note.executions.get(cell).is_some_and(|run| gone.contains(&run.id))).collect();
+        let has_moved = report.problem.is_none() && !rerun;
         note.state_move = KernelStateReport { count: note.state_move.count + 1, undone: cells.clone(), ..report };
+        if has_moved && sync.is_shared(note.volume) {
+            note.announce_state(turn);
+        }
         if !rerun {
             return;
         }

@@ -207,6 +207,7 @@ impl FilesState {
         let before = ended.map(|run| (run.cell, comparable_result(run))).collect();
         let waits = note.kernel != KernelPhase::Off;
         note.clean = Some(CleanRun { awaits_kernel: waits, previous_results: before });
+        note.ignore_announced_state();
         if waits { self.notes.restart_kernel(turn, id) } else { self.run_all(turn, kernels, sync, workspace, id) }
     }
 

@@ -12,6 +12,7 @@ pub mod diff;
 pub mod find_query;
 pub mod history;
 pub mod html_size;
+pub mod kernel_properties;
 pub mod links;
 pub mod markdown;
 pub mod note_merge;

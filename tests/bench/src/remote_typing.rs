@@ -133,6 +133,7 @@ impl HostlessSession {
                 | Effect::RefuseReceived { .. }
                 | Effect::Eval { .. }
                 | Effect::MoveState { .. }
+                | Effect::ShareState { .. }
                 | Effect::FindKernels { .. }
                 | Effect::Answer { .. }
                 | Effect::Reserve { .. }

@@ -87,6 +87,7 @@ fn done_text(to: &KernelStateMove, report: &KernelStateReport) -> String {
         | KernelStateMove::Fresh
         | KernelStateMove::To { .. }
         | KernelStateMove::Pin { .. }
-        | KernelStateMove::Unpin { .. } => format!("Cells run in {current} now."),
+        | KernelStateMove::Unpin { .. }
+        | KernelStateMove::Receive => format!("Cells run in {current} now."),
     }
 }

@@ -346,6 +346,7 @@ fn moving_text(to: &KernelStateMove) -> &'static str {
         | KernelStateMove::Fresh
         | KernelStateMove::To { .. }
         | KernelStateMove::Pin { .. }
-        | KernelStateMove::Unpin { .. } => "Restoring its variables…",
+        | KernelStateMove::Unpin { .. }
+        | KernelStateMove::Receive => "Restoring its variables…",
     }
 }

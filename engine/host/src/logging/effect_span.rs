@@ -69,6 +69,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::FindKernels { .. } => "FindKernels",
         Effect::Eval { .. } => "Eval",
         Effect::MoveState { .. } => "MoveState",
+        Effect::ShareState { .. } => "ShareState",
         Effect::Reserve { .. } => "Reserve",
         Effect::Answer { .. } => "Answer",
         Effect::Interrupt { .. } => "Interrupt",

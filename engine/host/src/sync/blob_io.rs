@@ -7,6 +7,8 @@ use super::SyncTask;
 use crate::fs::atomic_write::{self, SwapOutcome};
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read;
+use crate::kernel::science::states_folder;
+use ::kernel_states::offered_files;
 use anyhow::{Context, anyhow, bail};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
@@ -22,12 +24,12 @@ use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 /// Number of bytes hashed at once.
 const HASH_BLOCK_BYTES: usize = 256 << 10;
 /// Name of the workspace's folder for incomplete blobs.
-const PARTIAL_BLOBS_FOLDER: &str = "coming";
+pub(super) const PARTIAL_BLOBS_FOLDER: &str = "coming";
 
 /// A task that may take long.
 pub(super) enum BlobTask {
-    /// Find the blobs that an outputs document or a run refers to.
-    Named { doc: DocId, is_run: bool },
+    /// Find the blobs that an outputs document or a run refers to. `owner`: the note and the volume of outputs.
+    Named { doc: DocId, is_run: bool, owner: Option<(DocId, DocId)> },
     /// Copy a file's bytes to the workspace's blobs.
     Keep { item: VolumeBlob, from: (ConfinedPath, FileStamp) },
     /// Compute a file's hash.
@@ -69,11 +71,16 @@ pub(super) struct NamedBlob {
     pub(super) here: bool,
 }
 
+/// Files of a state that this device shares.
+pub(super) type StateFiles = Vec<(ConfinedPath, FileStamp)>;
+
 /// Result of a task.
 pub(super) enum BlobTaskOutcome {
     Named {
         doc: DocId,
         blobs: BTreeMap<BlobHash, NamedBlob>,
+        /// The volume with whose devices this device shares the note's state, and the state's files.
+        state: Option<(DocId, StateFiles)>,
     },
     Kept {
         item: VolumeBlob,
@@ -119,6 +126,7 @@ pub(super) struct BlobThreads {
 
 #[derive(Clone)]
 struct VolumeFolders {
+    workspace: PathBuf,
     blobs: BlobStore,
     /// Completely received blobs that will be written to attachments' files.
     received_blobs: BlobStore,
@@ -130,6 +138,7 @@ impl BlobThreads {
     pub(super) fn start(folder: &Path, reader: Box<dyn DiskReader>, tasks: Sender<SyncTask>) -> BlobThreads {
         let coming = folder.join(PARTIAL_BLOBS_FOLDER);
         let folders = VolumeFolders {
+            workspace: folder.to_owned(),
             blobs: BlobStore::new(folder),
             received_blobs: BlobStore::new(&coming),
             partial_blobs: PartialBlobs::new(coming.clone()),
@@ -151,8 +160,12 @@ fn run_blob_tasks(
     crate::workers::lower_thread_priority();
     for task in queue {
         let done = match task {
-            BlobTask::Named { doc, is_run } => {
-                BlobTaskOutcome::Named { doc, blobs: referenced_blobs(folders, reader, doc, is_run) }
+            BlobTask::Named { doc, is_run, owner } => {
+                let (blobs, announcement) = referenced_blobs(folders, reader, doc, is_run);
+                let state = owner.zip(announcement).map(|((note, volume), announcement)| {
+                    (volume, shared_state_files(folders, note, volume, &announcement))
+                });
+                BlobTaskOutcome::Named { doc, blobs, state }
             }
             BlobTask::Keep { item, from } => {
                 BlobTaskOutcome::Kept { item, size: copy_to_blobs(folders, item.hash, &from) }
@@ -206,30 +219,47 @@ fn run_blob_pieces(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: 
     }
 }
 
-/// Returns the blobs that an outputs document or a run refers to. An unreadable document has none.
+/// Returns the blobs that an outputs document or a run refers to, and the announcement of the kernel's state in
+/// outputs. An unreadable document has none.
 fn referenced_blobs(
     folders: &VolumeFolders,
     reader: &dyn DiskReader,
     doc: DocId,
     is_run: bool,
-) -> BTreeMap<BlobHash, NamedBlob> {
+) -> (BTreeMap<BlobHash, NamedBlob>, Option<String>) {
     let chunks = reader.chunks(doc).unwrap_or_default();
     let chunks: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
     if chunks.is_empty() {
-        return BTreeMap::new();
+        return (BTreeMap::new(), None);
     }
     let nobody = ActorId::from([0; 16]);
-    let blobs: BTreeMap<BlobHash, Option<u64>> = if is_run {
-        RunDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_sizes()).unwrap_or_default()
+    let (blobs, announcement): (BTreeMap<BlobHash, Option<u64>>, _) = if is_run {
+        (RunDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_sizes()).unwrap_or_default(), None)
     } else {
-        let blobs = OutputsDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_refs()).unwrap_or_default();
-        blobs.into_iter().map(|one| (one.blob, Some(one.size))).collect()
+        let outputs = OutputsDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc).ok();
+        let blobs = outputs.as_ref().map(OutputsDoc::blob_refs).unwrap_or_default();
+        let sizes = blobs.into_iter().map(|one| (one.blob, Some(one.size))).collect();
+        (sizes, outputs.and_then(|outputs| outputs.shared_state()))
     };
     let named = |(blob, size): (BlobHash, Option<u64>)| {
         let there = folders.blobs.blob_len(blob);
         (blob, NamedBlob { size: there.or(size), here: there.is_some() })
     };
-    blobs.into_iter().map(named).collect()
+    (blobs.into_iter().map(named).collect(), announcement)
+}
+
+/// Returns the files of an announced state that are here, if this device's user shares the note's states with the
+/// devices of this volume.
+fn shared_state_files(folders: &VolumeFolders, note: DocId, volume: DocId, announcement: &str) -> StateFiles {
+    let folder = states_folder(&folders.workspace, note);
+    let offered = offered_files(&folder, &volume.to_string(), announcement).into_iter();
+    let there = offered.filter_map(|(file, path)| {
+        let path = ConfinedPath::new(&folder, &path);
+        let (_, meta) = path.open().ok()?;
+        let stamp = FileStamp { size: file.size, mtime: read::mtime_nanos(&meta), hash: file.hash.parse().ok()? };
+        (meta.len() == file.size).then_some((path, stamp))
+    });
+    there.collect()
 }
 
 /// Copies a file to the blobs if it still has the known content.

@@ -2,7 +2,8 @@
 //!
 //! `store::sync::blobs` decides what to send and when; `blob_io` reads and writes the bytes.
 
-use super::blob_io::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob};
+use super::blob_io::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob, StateFiles};
+use super::shared_states::StateFetch;
 use super::{LAN_HUB_ADDRESS, SyncTask, SyncThread};
 use crate::fs::confined_dir::ConfinedPath;
 use engine::event::FileStamp;
@@ -35,6 +36,10 @@ pub(super) struct BlobExchange {
     volumes: BTreeMap<DocId, VolumeAttachments>,
     /// Blobs that outputs and runs refer to, as far as those were read.
     named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
+    /// Files of the states that this device shares, by outputs, with the volume of the devices that may have them.
+    shared_states: HashMap<DocId, (DocId, StateFiles)>,
+    /// States of other devices that are being fetched, by note.
+    state_fetches: BTreeMap<DocId, StateFetch>,
     /// Runs that have changed, and when to read them again.
     changed: BTreeMap<DocId, Instant>,
     /// Paths of attachments that others may fetch.
@@ -68,6 +73,8 @@ impl BlobExchange {
             blob_threads: BlobThreads::start(folder, reader, tasks),
             volumes: BTreeMap::new(),
             named: HashMap::new(),
+            shared_states: HashMap::new(),
+            state_fetches: BTreeMap::new(),
             changed: BTreeMap::new(),
             files: HashMap::new(),
             whole: BTreeSet::new(),
@@ -108,7 +115,7 @@ impl BlobExchange {
         let tick = match (self.protocol.has_requests(), self.protocol.is_busy()) {
             (true, _) => Some(now + SEND_POLL_INTERVAL),
             (false, true) => Some(now + EXCHANGE_TICK_INTERVAL),
-            (false, false) => None,
+            (false, false) => (!self.state_fetches.is_empty()).then(|| now + EXCHANGE_TICK_INTERVAL),
         };
         let stale = self.stale.then(|| self.due.unwrap_or(now).max(now));
         let changed = self.changed.values().min().copied();
@@ -120,7 +127,7 @@ impl BlobExchange {
         self.volumes = volumes;
         self.stale = true;
         self.has_news = true;
-        for belongings in self.volumes.values() {
+        for (volume, belongings) in &self.volumes {
             for (file, (path, attached)) in &belongings.files {
                 if *attached == AttachmentAction::Read && self.hashing.insert(*file) {
                     let path = ConfinedPath::new(&belongings.root, path);
@@ -130,7 +137,8 @@ impl BlobExchange {
             }
             for (doc, is_run) in blob_documents(belongings) {
                 if !self.named.contains_key(&doc) && self.reading.insert(doc) {
-                    let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run });
+                    let owner = belongings.notes_of_outputs.get(&doc).map(|note| (*note, *volume));
+                    let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run, owner });
                 }
             }
         }
@@ -144,7 +152,8 @@ impl BlobExchange {
             self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN_REREAD_INTERVAL);
         } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
             // The document may have been read before its change.
-            let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: false });
+            let owner = self.volumes.iter().find_map(|(volume, one)| Some((*one.notes_of_outputs.get(&doc)?, *volume)));
+            let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: false, owner });
         }
     }
 
@@ -155,15 +164,17 @@ impl BlobExchange {
         for doc in due {
             self.changed.remove(&doc);
             self.reading.insert(doc);
-            let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: true });
+            let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: true, owner: None });
         }
     }
 
     fn handle_task_outcome(&mut self, done: BlobTaskOutcome, peers: &SyncPeers, tell: impl Fn(Event)) {
         let (now, may) = (self.elapsed_millis(), |link: LinkId, doc: DocId| peers.access(link, doc));
         match done {
-            BlobTaskOutcome::Named { doc, blobs } => {
+            BlobTaskOutcome::Named { doc, blobs, state } => {
                 self.reading.remove(&doc);
+                self.shared_states.remove(&doc);
+                self.shared_states.extend(state.map(|state| (doc, state)));
                 self.named.insert(doc, blobs);
                 (self.stale, self.has_news) = (true, true);
             }
@@ -236,6 +247,13 @@ impl BlobExchange {
                     }
                 }
             }
+            // A note that was moved to another volume is shared with other devices, and its state with nobody.
+            let states = belongings.outputs.keys().filter_map(|doc| self.shared_states.get(doc));
+            for (path, stamp) in states.filter(|(shared, _)| shared == volume).flat_map(|(_, files)| files) {
+                let item = VolumeBlob { volume: *volume, hash: stamp.hash };
+                holds.insert(item, stamp.size);
+                self.files.insert(item, (path.clone(), *stamp));
+            }
             for (doc, urgent) in belongings.outputs.iter().chain(&belongings.runs) {
                 for (hash, NamedBlob { size, here }) in self.named.get(doc).into_iter().flatten() {
                     let item = VolumeBlob { volume: *volume, hash: *hash };
@@ -267,6 +285,12 @@ impl BlobExchange {
                 wish.1 |= urgent;
             }
         }
+        for (item, size) in self.state_fetches.values().flat_map(StateFetch::items) {
+            needed.insert(item);
+            if !self.whole.contains(&item) {
+                wants.insert(item, (Some(size), true));
+            }
+        }
         for item in self.whole.clone() {
             if !needed.contains(&item) && self.placing.is_empty() {
                 self.whole.remove(&item);
@@ -286,6 +310,22 @@ impl BlobExchange {
         holds.into_iter().for_each(|(item, size)| self.protocol.add_held(item, size, &may));
         for (item, (size, urgent)) in wants {
             self.protocol.want(item, size, urgent, &may);
+        }
+    }
+
+    /// Adds or removes the fetch of a note's state.
+    pub(super) fn set_state_fetch(&mut self, note: DocId, fetch: Option<StateFetch>) {
+        self.state_fetches.remove(&note);
+        self.state_fetches.extend(fetch.map(|fetch| (note, fetch)));
+        self.stale = true;
+    }
+
+    /// Reports fetches of states that are complete, or that no connected device can complete.
+    fn report_state_fetches(&mut self, peers: &SyncPeers) {
+        let may = |link: LinkId, doc: DocId| peers.access(link, doc);
+        let has_peers = !self.protocol.links().is_empty();
+        for fetch in self.state_fetches.values_mut() {
+            fetch.report(has_peers, &|item| self.whole.contains(item), &|item| self.protocol.may_come(item, &may));
         }
     }
 
@@ -406,6 +446,7 @@ impl SyncThread {
                 (false, Some(now + WANTED_REFRESH_INTERVAL), true);
             self.blobs.update_wanted(peers);
         }
+        self.blobs.report_state_fetches(peers);
         let (client, clock) = (&self.client, self.blobs.elapsed_millis());
         let is_idle =
             |link: LinkId| client.as_ref().is_none_or(|client| client.queued_bytes(link) < MAX_UNSENT_PIECE_BYTES);

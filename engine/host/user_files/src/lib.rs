@@ -2,6 +2,8 @@
 //! either all new bytes or the old ones, and what another program wrote in the meantime is never lost.
 
 pub mod atomic_write;
+pub mod bulk_create;
 pub mod confined_dir;
+pub mod copy;
 pub mod folder_names;
 pub mod move_files;

@@ -195,7 +195,16 @@ impl ScienceKernel {
 
     pub(super) fn change_state(&mut self, header: &Value, content: &Value) {
         let to = StateMove::from_json(content);
+        let is_received = to == Some(StateMove::Receive);
         let moved = to.ok_or(ScienceError::State(StateError::NoSuchState)).and_then(|to| self.move_state(to, true));
+        if is_received {
+            self.notice = Some(match &moved {
+                Ok(_) => "The variables come from another device.".to_owned(),
+                Err(why) => {
+                    format!("The variables of the other device could not be restored: {why}. Run the cells again.")
+                }
+            });
+        }
         let said = match moved {
             Ok(moved) => moved.to_json(false),
             Err(why) => json!({"status": "error", "why": why.to_string()}),

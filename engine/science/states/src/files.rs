@@ -128,13 +128,16 @@ fn write_hashed(path: &Path, value: &impl Serialize) -> Result<u64, StateError> 
     Ok(bytes.len() as u64)
 }
 
+/// Returns the JSON, still compressed, in the bytes of a file of `write_hashed`, whose hash is checked.
+fn hashed_body<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], StateError> {
+    let (hash, body) = bytes.split_at_checked(HASH_BYTES).ok_or_else(|| damaged(path))?;
+    if hash == page_hash(body) { Ok(body) } else { Err(damaged(path)) }
+}
+
 /// Reads a file of `write_hashed` and checks its hash. Returns the JSON, still compressed.
 fn read_hashed(path: &Path) -> Result<Vec<u8>, StateError> {
     let mut bytes = read_bounded(path, MAX_STATE_BYTES)?;
-    let (hash, body) = bytes.split_at_checked(HASH_BYTES).ok_or_else(|| damaged(path))?;
-    if hash != page_hash(body) {
-        return Err(damaged(path));
-    }
+    hashed_body(path, &bytes)?;
     bytes.drain(..HASH_BYTES);
     Ok(bytes)
 }
@@ -177,12 +180,17 @@ pub(crate) fn write_state(folder: &Path, file: &StateFile) -> Result<u64, StateE
 
 /// Reads a state and checks that its runs of pages are ascending and within its memory.
 pub(crate) fn read_state(folder: &Path, id: &str) -> Result<StateFile, StateError> {
-    let path = folder.join("states").join(id);
     if !is_name(id) {
         return Err(StateError::NoSuchState);
     }
-    let text = decompress(&read_hashed(&path)?, MAX_STATE_BYTES, &path)?;
-    let state: StateFile = serde_json::from_slice(&text).map_err(|_| damaged(&path))?;
+    let path = folder.join("states").join(id);
+    parse_state(&path, id, &read_bounded(&path, MAX_STATE_BYTES)?)
+}
+
+/// Parses the bytes of a state's file at this path, with the same checks.
+pub(crate) fn parse_state(path: &Path, id: &str, bytes: &[u8]) -> Result<StateFile, StateError> {
+    let text = decompress(hashed_body(path, bytes)?, MAX_STATE_BYTES, path)?;
+    let state: StateFile = serde_json::from_slice(&text).map_err(|_| damaged(path))?;
     let mut next = 0;
     let ascending = state.runs.iter().all(|(first, count, segment, from)| {
         let (first, count, from) = (u64::from(*first), u64::from(*count), u64::from(*from));
@@ -196,7 +204,7 @@ pub(crate) fn read_state(folder: &Path, id: &str) -> Result<StateFile, StateErro
         && state.segments.iter().all(|name| is_name(name))
         && ascending
         && next <= (state.memory / PAGE_BYTES) as u64;
-    if fits { Ok(state) } else { Err(damaged(&path)) }
+    if fits { Ok(state) } else { Err(damaged(path)) }
 }
 
 /// Reads the index of states and its size in bytes. A damaged index counts as empty; missing records are read from the
@@ -301,18 +309,23 @@ pub(crate) fn write_segment(folder: &Path, pages: &[(PageHash, &[u8])]) -> Resul
     Ok((name, bytes.len() as u64))
 }
 
+/// Returns the number of pages that a segment's header says, and the maximum length of such a segment in bytes.
+fn read_segment_header(path: &Path, header: &[u8]) -> Result<(usize, usize), StateError> {
+    let count = header.strip_prefix(SEGMENT_MAGIC).and_then(|rest| rest.first_chunk::<4>());
+    let count = u32::from_le_bytes(*count.ok_or_else(|| damaged(path))?) as usize;
+    if count > MAX_SEGMENT_PAGES {
+        return Err(damaged(path));
+    }
+    Ok((count, SEGMENT_HEADER_BYTES + (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES)))
+}
+
 /// Opens a segment. Returns the number of pages in its header, the file after the header, and the header.
 fn open_segment(path: &Path) -> Result<(usize, std::fs::File, Vec<u8>), StateError> {
     let (mut file, length) = open_plain(path)?;
     let mut header = vec![0; SEGMENT_HEADER_BYTES];
     file.read_exact(&mut header).map_err(|_| damaged(path))?;
-    let count = header.strip_prefix(SEGMENT_MAGIC).and_then(|rest| rest.first_chunk::<4>());
-    let count = u32::from_le_bytes(*count.ok_or_else(|| damaged(path))?) as usize;
-    let most = SEGMENT_HEADER_BYTES + (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
-    if count > MAX_SEGMENT_PAGES || length > most as u64 {
-        return Err(damaged(path));
-    }
-    Ok((count, file, header))
+    let (count, most) = read_segment_header(path, &header)?;
+    if length > most as u64 { Err(damaged(path)) } else { Ok((count, file, header)) }
 }
 
 /// Returns the number of pages of a segment.
@@ -379,6 +392,25 @@ impl Segment {
         Ok(jobs)
     }
 
+    /// Decompresses each page and compares it with its hash, so that no page passes for another one later. A frame has
+    /// at most `most_frame_pages` pages.
+    pub(crate) fn check_pages(&self, most_frame_pages: usize) -> Result<(), StateError> {
+        let mut decoder = FrameDecoder::new()?;
+        for frame in &self.frames {
+            if frame.pages.len() > most_frame_pages {
+                return Err(damaged(&self.path));
+            }
+            let mut pages = vec![0; frame.pages.len() * PAGE_BYTES];
+            let wanted = pages.chunks_exact_mut(PAGE_BYTES).enumerate().collect();
+            FrameJob { segment: self, frame, wanted }.run(&mut decoder)?;
+            let hashes = self.hashes.get(frame.pages.clone()).unwrap_or_default();
+            if pages.chunks_exact(PAGE_BYTES).zip(hashes).any(|(page, hash)| page_hash(page) != *hash) {
+                return Err(damaged(&self.path));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns all pages, concatenated.
     pub(crate) fn pages(&self) -> Result<Vec<u8>, StateError> {
         let mut pages = vec![0; self.hashes.len() * PAGE_BYTES];
@@ -428,9 +460,15 @@ pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<Segment, StateEr
     let (count, file, mut bytes) = open_segment(&path)?;
     let most = (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
     file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|source| StateError::read(&path, source))?;
+    parse_segment(path, name, bytes)
+}
+
+/// Parses the bytes of a segment's file at this path, and checks that its hash is its name.
+pub(crate) fn parse_segment(path: PathBuf, name: &str, mut bytes: Vec<u8>) -> Result<Segment, StateError> {
     if blake3::hash(&bytes).to_hex()[..32] != *name {
         return Err(damaged(&path));
     }
+    let (count, _) = read_segment_header(&path, &bytes)?;
     let rest = bytes.get(SEGMENT_HEADER_BYTES..).unwrap_or_default();
     let (hashes, _) = rest.split_at_checked(count * HASH_BYTES).ok_or_else(|| damaged(&path))?;
     let (hashes, _) = hashes.as_chunks::<HASH_BYTES>();

@@ -18,7 +18,7 @@ const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Interval between attempts to take the lock.
 const LOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
 /// Maximum number of variable names that a state lists.
-const MAX_LISTED_NAMES: usize = 1_000;
+pub(crate) const MAX_LISTED_NAMES: usize = 1_000;
 /// Maximum number of states that are missing in the index while cells run.
 const MAX_UNINDEXED_STATES: usize = 64;
 /// Maximum number of states missing in the index when the kernel ends. Each is a file to read at the next start.
@@ -41,7 +41,7 @@ pub struct ReplayPlan {
 /// A note's folder of states, opened for writing by one kernel.
 pub struct StateFolder {
     pub(crate) folder: PathBuf,
-    pack: String,
+    pub(crate) pack: String,
     /// Names of segments, indexed by their number.
     segments: Vec<String>,
     numbers: HashMap<String, u32>,
@@ -310,13 +310,18 @@ impl StateFolder {
 
     fn write_state(&mut self, file: &StateFile) -> Result<u64, StateError> {
         let size = files::write_state(&self.folder, file)?;
+        self.add_state(file, size);
+        Ok(size)
+    }
+
+    /// Records a state whose file, of this size in bytes, was written.
+    pub(crate) fn add_state(&mut self, file: &StateFile, size: u64) {
         let id = &file.record.state;
         self.kept.insert(id.clone(), size);
         self.records.insert(id.clone(), file.record.clone());
         if let Some(tending) = &mut self.tending {
             tending.add_state(file);
         }
-        Ok(size)
     }
 
     /// Writes new pages as a segment, and updates the places of all changed pages. Returns the size of its file in

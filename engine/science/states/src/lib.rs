@@ -5,6 +5,8 @@
 //!   zstd, a frame for every 32. The name is the hash of the file.
 //! - `states/ID`: one state, its hash and compressed JSON: parent, code, names, and the place of each page.
 //! - `heads`: the current state and branch, undone states that can be redone, and pinned states.
+//! - `shared`: says that the note's states go to other devices, and what was announced last. `incoming` holds what came
+//!   from another device until a kernel has checked it.
 //! - `index`: the records of states, so that a lineage is read at once. A state in the index without a file was
 //!   thinned: its variables are recreated from the previous state, by running its cells.
 //!
@@ -12,18 +14,28 @@
 //! state. Files are read as untrusted input: bounded, and checked by hash.
 
 mod all_folders;
+mod comparison;
 mod files;
 mod folder;
 mod moves;
 mod note_states;
+mod received_state;
 mod retention;
+mod shared_state;
 
 pub use all_folders::{all_folders_bytes, thin_least_used};
+pub use comparison::{
+    ComparedValue, ComparisonError, DifferingVariable, LoneVariable, StateComparison, run_comparison,
+};
 pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads};
 pub use folder::{ReplayPlan, StateFolder};
 pub use moves::StateMove;
 pub use note_states::{NoteStates, SavedState, list_note_states};
+pub use received_state::{incoming_file, plan_receiving};
 pub use retention::thin_folder;
+pub use shared_state::{
+    MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile, announce_state, begin_sharing, end_sharing, offered_files,
+};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -118,6 +130,20 @@ pub enum StateError {
     NoSuchBranch {
         /// Name of the branch.
         name: String,
+    },
+    /// What another device announced isn't the description of a state.
+    #[error("what the other device says of them can't be read")]
+    BadAnnouncement,
+    /// Not all files of another device's state have arrived.
+    #[error("not all of them came from the other device; it or a hub that has them must be connected")]
+    NotReceived,
+    /// A state has too many bytes to be shared.
+    #[error("they take {megabytes} MB, and at most {most} MB go to other devices")]
+    TooLargeToShare {
+        /// Size of the state's files.
+        megabytes: u64,
+        /// Their maximum size.
+        most: u64,
     },
     /// The current branch can't be discarded.
     #[error("{name:?} is the current fork; switch to another one first")]

@@ -25,6 +25,9 @@ pub enum StateMove {
     Pin(String, Option<String>),
     /// Unpins this state, so that it may be thinned again.
     Unpin(String),
+    /// Moves to the state of another device that lies in the folder for received ones
+    /// ([`crate::StateFolder::receive`]).
+    Receive,
 }
 
 impl StateMove {
@@ -43,6 +46,7 @@ impl StateMove {
             "adopt" => StateMove::Adopt(text("name")?),
             "pin" => StateMove::Pin(text("state")?, text("name")),
             "unpin" => StateMove::Unpin(text("state")?),
+            "receive" => StateMove::Receive,
             _ => return None,
         })
     }
@@ -61,6 +65,7 @@ impl StateMove {
             StateMove::Adopt(name) => serde_json::json!({"move": "adopt", "name": name}),
             StateMove::Pin(state, name) => serde_json::json!({"move": "pin", "state": state, "name": name}),
             StateMove::Unpin(state) => serde_json::json!({"move": "unpin", "state": state}),
+            StateMove::Receive => serde_json::json!({"move": "receive"}),
         }
     }
 
@@ -149,6 +154,8 @@ impl StateMove {
                 }
                 heads.names.remove(id);
             }
+            // The folder checks what was received first, and then moves to its state.
+            StateMove::Receive => return Err(StateError::NotReceived),
         }
         Ok(heads)
     }

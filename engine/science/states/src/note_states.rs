@@ -1,5 +1,6 @@
 //! The list of a note's states, as shown to the user.
 
+use crate::shared_state::MARKER_FILE;
 use crate::{StateHeads, list_states, read_heads};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub struct NoteStates {
     pub damaged: usize,
     /// Number of thinned states: returning to one runs its cells again.
     pub thinned: usize,
+    /// Whether this device shares them with the devices of a volume.
+    pub is_shared: bool,
     /// Size of the note's state files in bytes.
     pub used_bytes: u64,
     /// The reason why nothing can be listed, if so.
@@ -81,6 +84,7 @@ pub fn list_note_states(folder: &Path) -> NoteStates {
         branches: heads.branches,
         damaged: listed.damaged,
         thinned: listed.thinned,
+        is_shared: folder.join(MARKER_FILE).is_file(),
         used_bytes: listed.used_bytes,
         problem,
     }

@@ -245,11 +245,11 @@ impl SyncState {
         self.report_bytes(turn, &mut all_files.volumes, id, &says);
         if let Some(volume) = all_files.volumes.by_id.get(&id) {
             let cells = volume.files.values().filter(|row| row.kind.is_text() && row.cells > 0);
-            let outputs = cells.map(|row| {
-                let outputs = self.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs_id());
-                (outputs, all_files.notes.open.contains_key(&row.id))
-            });
+            let outputs_of = |row: &FileRow| self.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs_id());
+            let outputs = cells.clone().map(|row| (outputs_of(row), all_files.notes.open.contains_key(&row.id)));
+            let notes = cells.map(|row| (outputs_of(row), row.id));
             belongings.outputs = outputs.collect();
+            belongings.notes_of_outputs = notes.collect();
         }
         belongings.runs = runs.runs_of(id).collect();
         Some(belongings)

@@ -51,6 +51,14 @@ impl BlobTransfers {
         (wanted().count(), wanted().filter(may_come).count())
     }
 
+    /// Returns whether a connected peer may still give this blob.
+    pub fn may_come(&self, item: &VolumeBlob, may: PeerRights<'_>) -> bool {
+        self.links.iter().any(|(link, side)| {
+            let gives = !side.is_banned && !side.lacks.contains(item) && !self.is_bad_source(&side.peer, item);
+            gives && may(*link, item.volume) != DocumentAccess::None
+        })
+    }
+
     pub(super) fn is_bad_source(&self, peer: &PeerId, item: &VolumeBlob) -> bool {
         self.bad_sources.get(peer).is_some_and(|bad| bad.contains(item))
     }

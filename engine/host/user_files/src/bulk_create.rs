@@ -2,7 +2,7 @@
 //! once, all get their names, and it's synced once more; one by one, each file would need two syncs. As with
 //! [`replace_file`], each file has all of its bytes or, after any crash, none.
 
-use crate::fs::atomic_write::{self, ReplaceOutcome, TemporaryFile, replace_file};
+use crate::atomic_write::{self, ReplaceOutcome, TemporaryFile, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ enum CreateStage {
 }
 
 /// Creates these files with their bytes. An existing file is left alone, as by [`replace_file`] when none is expected.
-pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<ReplaceOutcome, DiskError>> {
+pub fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<ReplaceOutcome, DiskError>> {
     match files.len() < MIN_BULK_FILES {
         true => files.iter().map(|(path, bytes)| replace_file(path, None, bytes)).collect(),
         false => create(files, sync_file_systems, || ()),
@@ -127,7 +127,7 @@ fn sync_file_systems(_files: &mut dyn Iterator<Item = &File>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::atomic_write::modified_nanos;
+    use crate::atomic_write::modified_nanos;
     use std::cell::Cell;
     use std::fs;
     use std::path::PathBuf;

@@ -1,0 +1,84 @@
+//! Commands about the saved states of a kernel, and jobs that they lead to.
+
+use serde::{Deserialize, Serialize};
+
+/// A change of a kernel's saved states. Serialized as JSON, it's the message that the kernel expects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "move", rename_all = "lowercase")]
+pub enum KernelStateMove {
+    /// Switches to the state before the last run.
+    Undo,
+    /// Switches to the state that the last undo left.
+    Redo,
+    /// Switches to the initial state, that of a kernel that has run nothing.
+    Fresh,
+    /// Switches to this state.
+    To {
+        /// Id of the state.
+        state: String,
+    },
+    /// Continues from the current state on a new branch.
+    Fork {
+        /// Name of the branch.
+        name: String,
+    },
+    /// Switches to the last state of a branch.
+    Switch {
+        /// Name of the branch.
+        name: String,
+    },
+    /// Deletes a branch.
+    Discard {
+        /// Name of the branch.
+        name: String,
+    },
+    /// Continues the current branch from the state of another branch, and deletes that branch.
+    Adopt {
+        /// Name of the branch.
+        name: String,
+    },
+    /// Pins a state, so that thinning never removes it.
+    Pin {
+        /// Id of the state.
+        state: String,
+        /// New name of the state; `None` keeps the name.
+        name: Option<String>,
+    },
+    /// Unpins a state, so that thinning may remove it again.
+    Unpin {
+        /// Id of the state.
+        state: String,
+    },
+    /// Takes over the newest state that another device shares.
+    Receive,
+}
+
+/// Work for the host on the state that a note shares with other devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharedStateJob {
+    /// Share the note's states from this device, and announce the current one.
+    Share,
+    /// Share them no longer.
+    Unshare,
+    /// Announce the current state, if the note's states are shared from this device.
+    Announce,
+    /// Fetch the state with this announcement, if it follows this device's.
+    Fetch(String),
+    /// Fetch the state with this announcement, because the user asked for it.
+    FetchAnyway(String),
+}
+
+/// Result of a [`SharedStateJob`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharedStateOutcome {
+    /// The announcement of the current state; `None` if there is none, or the states aren't shared from this device.
+    Announced(Option<String>),
+    /// The states are shared no longer.
+    Unshared,
+    /// Sharing, announcing or unsharing failed, with the reason.
+    ShareFailed(String),
+    /// Fetching ended. Whether something of the state lies ready for the kernel, which checks it.
+    Fetched(bool),
+    /// Nothing was fetched, with the reason.
+    FetchFailed(String),
+}

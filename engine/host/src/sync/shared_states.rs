@@ -1,0 +1,160 @@
+//! Saved states that notes share: announces those of this device, and fetches those of others with the blobs.
+//!
+//! What is fetched is put where the note's kernel, which is confined, finds and checks it.
+
+use super::blob_io::PARTIAL_BLOBS_FOLDER;
+use super::{SyncService, SyncTask};
+use crate::kernel::science::states_folder;
+use crate::mailbox::Mailbox;
+use ::kernel_states::{
+    SharedStateFile, StateError, announce_state, begin_sharing, end_sharing, incoming_file, plan_receiving,
+};
+use engine::{Event, SharedStateJob, SharedStateOutcome};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+use store::disk::BlobStore;
+use store::sync::blobs::VolumeBlob;
+use store::{BlobHash, DocId};
+
+/// Time that the first device or hub may take to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time that others may take to connect, if no connected one has the state.
+const FURTHER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum time for fetching a state. The next run continues where this one stopped.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A state that is being fetched.
+pub(super) struct StateFetch {
+    volume: DocId,
+    /// Its files, with their sizes in bytes.
+    files: Vec<(BlobHash, u64)>,
+    /// Where to report the end: whether all files are here. `None`: it was reported.
+    done: Option<Sender<bool>>,
+    began: Instant,
+}
+
+impl StateFetch {
+    /// Returns the blobs to fetch, with their sizes in bytes.
+    pub(super) fn items(&self) -> impl Iterator<Item = (VolumeBlob, u64)> {
+        self.files.iter().map(|(hash, size)| (VolumeBlob { volume: self.volume, hash: *hash }, *size))
+    }
+
+    /// Reports the end, if all files are here or one can't come from the peers, of which there may be none.
+    pub(super) fn report(
+        &mut self,
+        has_peers: bool,
+        is_here: &dyn Fn(&VolumeBlob) -> bool,
+        may_come: &dyn Fn(&VolumeBlob) -> bool,
+    ) {
+        let timeout = if has_peers { FURTHER_CONNECT_TIMEOUT } else { CONNECT_TIMEOUT };
+        let missing: Vec<VolumeBlob> = self.items().map(|(item, _)| item).filter(|item| !is_here(item)).collect();
+        let is_lost = self.began.elapsed() > timeout && !missing.iter().all(may_come);
+        if (missing.is_empty() || is_lost)
+            && let Some(done) = self.done.take()
+        {
+            let _ = done.send(missing.is_empty()); // the thread that asked may have given up
+        }
+    }
+}
+
+impl SyncService {
+    /// Fetches files from other devices into the folder for received blobs, and waits for them. Returns whether all are
+    /// there. They stay until [`SyncService::end_state_fetch`].
+    fn fetch_state(&self, note: DocId, volume: DocId, files: &[SharedStateFile]) -> bool {
+        let files: Vec<_> = files.iter().filter_map(|file| Some((file.hash.parse().ok()?, file.size))).collect();
+        let (done, wait) = channel();
+        let fetch = StateFetch { volume, files, done: Some(done), began: Instant::now() };
+        self.active.load(Ordering::Acquire)
+            && self.tasks.send(SyncTask::SetStateFetch(note, Some(Box::new(fetch)))).is_ok()
+            && wait.recv_timeout(FETCH_TIMEOUT).unwrap_or(false)
+    }
+
+    fn end_state_fetch(&self, note: DocId) {
+        let _ = self.tasks.send(SyncTask::SetStateFetch(note, None)); // the receiver ends only with the program
+    }
+}
+
+/// Starts a job on a note's shared state, on a thread of its own.
+pub(crate) fn start_shared_state_job(
+    workspace: &Path,
+    sync: &SyncService,
+    inbox: &Mailbox,
+    (note, volume): (DocId, DocId),
+    job: SharedStateJob,
+) {
+    let (workspace, sync, inbox) = (workspace.to_owned(), sync.clone(), inbox.clone());
+    std::thread::spawn(move || {
+        let outcome = run_shared_state_job(&workspace, &sync, (note, volume), job);
+        inbox.send_event(Event::SharedStateDone { note, outcome });
+    });
+}
+
+fn run_shared_state_job(
+    workspace: &Path,
+    sync: &SyncService,
+    (note, volume): (DocId, DocId),
+    job: SharedStateJob,
+) -> SharedStateOutcome {
+    let (folder, volume_id) = (states_folder(workspace, note), volume.to_string());
+    let announce = |()| match announce_state(&folder, &volume_id)? {
+        Some(shared) => shared.to_text().map(Some),
+        None => Ok(None),
+    };
+    let fetch = |announcement: &str, is_asked| fetch_state(workspace, sync, (note, volume), announcement, is_asked);
+    let failed = |why: StateError| SharedStateOutcome::ShareFailed(format!("the variables can't be shared: {why}"));
+    match job {
+        SharedStateJob::Share => {
+            begin_sharing(&folder, &volume_id).and_then(announce).map_or_else(failed, SharedStateOutcome::Announced)
+        }
+        SharedStateJob::Announce => announce(()).map_or_else(failed, SharedStateOutcome::Announced),
+        SharedStateJob::Unshare => end_sharing(&folder).map_or_else(failed, |()| SharedStateOutcome::Unshared),
+        SharedStateJob::Fetch(announcement) => {
+            fetch(&announcement, false).map_or_else(fetch_failed, SharedStateOutcome::Fetched)
+        }
+        SharedStateJob::FetchAnyway(announcement) => match fetch(&announcement, true) {
+            Ok(true) => SharedStateOutcome::Fetched(true),
+            Ok(false) => SharedStateOutcome::FetchFailed("this device has the newest shared variables".to_owned()),
+            Err(why) => fetch_failed(why),
+        },
+    }
+}
+
+fn fetch_failed(why: StateError) -> SharedStateOutcome {
+    SharedStateOutcome::FetchFailed(format!("the variables of the other device could not be restored: {why}"))
+}
+
+/// Fetches an announced state for the note's kernel. Returns whether the kernel has something to take or to refuse.
+fn fetch_state(
+    workspace: &Path,
+    sync: &SyncService,
+    (note, volume): (DocId, DocId),
+    announcement: &str,
+    is_asked: bool,
+) -> Result<bool, StateError> {
+    let folder = states_folder(workspace, note);
+    let pack = science_pack::PackFolder::of_user().installed().map(|pack| pack.wheel_sha256);
+    let Some(wanted) = plan_receiving(&folder, announcement, pack.as_deref(), is_asked)? else { return Ok(false) };
+    if wanted.is_empty() {
+        return Ok(true);
+    }
+    let mut placed = Ok(());
+    if sync.fetch_state(note, volume, &wanted) {
+        placed = wanted.iter().try_for_each(|file| place_state_file(workspace, &folder, file));
+    }
+    sync.end_state_fetch(note);
+    placed.map(|()| true)
+}
+
+/// Puts a received file where the note's kernel finds it.
+fn place_state_file(workspace: &Path, folder: &Path, file: &SharedStateFile) -> Result<(), StateError> {
+    let Ok(hash) = file.hash.parse::<BlobHash>() else { return Err(StateError::BadAnnouncement) };
+    let stores = [BlobStore::new(&workspace.join(PARTIAL_BLOBS_FOLDER)), BlobStore::new(workspace)];
+    let Some(from) = stores.iter().find(|blobs| blobs.has(hash)) else { return Err(StateError::NotReceived) };
+    let (from, to) = (from.blob_path(hash), incoming_file(folder, file));
+    // A link where the file system has them: neither name's bytes ever change.
+    std::fs::hard_link(&from, &to)
+        .or_else(|_| std::fs::copy(&from, &to).map(|_| ()))
+        .map_err(|source| StateError::Write { path: to, source })
+}
