@@ -44,7 +44,8 @@ impl NotesState {
     /// Records that a run knows the current texts of notes.
     pub(in crate::session) fn record_notes_read(&mut self, turn: &mut ApplyContext<'_>, run: DocId, notes: &[DocId]) {
         let known = self.known_texts.entry(run).or_default();
-        if notes.iter().fold(false, |is_new, note| known.record_read(*note) || is_new) {
+        let new = notes.iter().filter(|note| known.record_read(**note)).count();
+        if new > 0 {
             self.save_known_texts(turn, run);
         }
     }
