@@ -16,6 +16,7 @@ mod reactive;
 mod restarts;
 mod sampling;
 mod schedules;
+mod server_forms;
 mod shared;
 mod shared_edits;
 mod team;

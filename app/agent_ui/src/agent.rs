@@ -18,6 +18,7 @@ mod program_cards;
 mod prompt_fields;
 mod recall_preview;
 mod run_place;
+mod server_forms;
 mod sessions;
 mod timeline;
 mod todos;

@@ -380,6 +380,15 @@ pub(crate) struct ApprovalDecision {
     pub(crate) approved: bool,
     /// What the agent is told.
     pub(crate) comment: Option<String>,
+    /// What the form of a tool server is filled in with, by the names of its fields.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) answers: Option<Map<String, Value>>,
+}
+
+impl ApprovalDecision {
+    pub(crate) fn new(approved: bool, comment: Option<String>) -> ApprovalDecision {
+        ApprovalDecision { approved, comment, answers: None }
+    }
 }
 
 /// A decision that was taken.
@@ -400,18 +409,15 @@ pub(crate) async fn decide_approval(
     UrlPath(id): UrlPath<String>,
     JsonBody(decision): JsonBody<ApprovalDecision>,
 ) -> Result<Json<DecidedApproval>, ProblemDetails> {
-    decide(&caller, &id, decision.approved, decision.comment).await?;
-    Ok(Json(DecidedApproval { action_id: id, approved: decision.approved }))
+    let approved = decision.approved;
+    decide(&caller, &id, decision).await?;
+    Ok(Json(DecidedApproval { action_id: id, approved }))
 }
 
 /// Approves or denies a call of an agent, this once, or what a program asked for. Returns the run that waited; it's
 /// empty for what a program asked for.
-pub(crate) async fn decide(
-    caller: &ApiCaller,
-    id: &str,
-    is_allowed: bool,
-    comment: Option<String>,
-) -> Result<String, ProblemDetails> {
+pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecision) -> Result<String, ProblemDetails> {
+    let ApprovalDecision { approved: is_allowed, comment, answers } = decision;
     ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
     {
         let said = comment.as_deref().unwrap_or_default();
@@ -423,6 +429,7 @@ pub(crate) async fn decide(
     let found = pending.into_iter().find(|approval| approval.action_id == id);
     let found = found.ok_or_else(|| ProblemDetails::not_found("nothing waits for a decision under this id"))?;
     let call = CommandCall::json("approvals").flag("allow", is_allowed).flag("deny", !is_allowed);
+    let call = call.option("answers", answers.map(Value::Object).filter(|_| is_allowed));
     let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
     caller.perform_ok(call).await?;
     Ok(found.run)

@@ -8,7 +8,7 @@ use crate::http_state::{UrlPath, UrlQuery};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_events;
-use crate::rest_work::{decide, needed_run, pending_approvals, reachable_runs};
+use crate::rest_work::{ApprovalDecision, decide, needed_run, pending_approvals, reachable_runs};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, PreEscaped, html};
@@ -327,8 +327,8 @@ pub(super) async fn decide_approval(
     if comment.len() > MAX_COMMENT_BYTES {
         return Err(ProblemDetails::unprocessable(format!("A comment has at most {MAX_COMMENT_BYTES} bytes.")).into());
     }
-    let run =
-        decide(&caller.api, &id, is_allowed, Some(comment.to_owned()).filter(|comment| !comment.is_empty())).await?;
+    let comment = Some(comment.to_owned()).filter(|comment| !comment.is_empty());
+    let run = decide(&caller.api, &id, ApprovalDecision::new(is_allowed, comment)).await?;
     Ok(see_other(&format!("/runs/{run}?decided={}", form.text("decision"))))
 }
 

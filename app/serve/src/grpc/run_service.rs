@@ -211,7 +211,8 @@ impl RunService for RunGrpcService {
         if asked.comment.len() > MAX_COMMENT_BYTES {
             return Err(wrong_field("comment", format!("`comment` has at most {MAX_COMMENT_BYTES} bytes")));
         }
-        let decided = rest_work::decide(&caller, &asked.approval_id, is_allowed, given(asked.comment)).await;
+        let decision = rest_work::ApprovalDecision::new(is_allowed, given(asked.comment));
+        let decided = rest_work::decide(&caller, &asked.approval_id, decision).await;
         decided.map_err(refused_field("comment"))?;
         Ok(Response::new(DecideApprovalResponse {}))
     }

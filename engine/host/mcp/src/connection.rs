@@ -1,7 +1,7 @@
 //! The connection to one MCP server: starts it on demand, restarts it once after an exit, and sends requests.
 
 use crate::project_root::ProjectRoot;
-use crate::sampling::{ActiveCalls, SamplingUser};
+use crate::server_requests::{ActiveCalls, ServerRequestUser};
 use crate::sign_in::{ServerTokens, TokenVault};
 use crate::tool_result::{convert_result, truncate_text};
 use crate::user_forms::{McpClientSide, ServerUsers};
@@ -153,11 +153,11 @@ impl McpConnection {
         tool: String,
         arguments: Map<String, Value>,
         limit: Duration,
-        sampling: Option<Arc<dyn SamplingUser>>,
+        user: Option<Arc<dyn ServerRequestUser>>,
     ) -> Result<McpToolResult, McpError> {
         let running = self.ensure_running().await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let active = self.calls.begin(sampling);
+        let active = self.calls.begin(user);
         // Dropping this tells the server that the call was canceled.
         let work = running.peer().call_tool_once(params);
         let done = active.within(limit, work).await.ok_or_else(|| self.timeout_error(limit))?;
