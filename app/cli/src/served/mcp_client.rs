@@ -36,6 +36,7 @@ impl From<McpError> for CliError {
         match error {
             McpError::UnknownServer(_)
             | McpError::SignInNeeded { .. }
+            | McpError::ClientRefused { .. }
             | McpError::Refused { .. }
             | McpError::NotText { .. } => CliError::usage(error),
             McpError::Start { .. }
@@ -52,7 +53,10 @@ impl From<SignInError> for CliError {
     fn from(error: SignInError) -> Self {
         match error {
             SignInError::Server(error) => error.into(),
-            SignInError::NotRemote(_) | SignInError::NotAsked(_) | SignInError::Refused(_) => CliError::usage(error),
+            SignInError::NotRemote(_)
+            | SignInError::NotByUser(_)
+            | SignInError::NotAsked(_)
+            | SignInError::Refused(_) => CliError::usage(error),
             SignInError::Port(_) | SignInError::TimedOut | SignInError::Vault(_) => {
                 CliError { code: EXIT_FAILED, why: error.to_string() }
             }

@@ -5,6 +5,7 @@
 //! called is decided elsewhere.
 
 mod connection;
+mod machine_sign_in;
 mod offers;
 mod project_root;
 mod server_requests;
@@ -182,6 +183,14 @@ pub enum McpError {
         server: String,
         /// The rights that are missing.
         scope: Option<String>,
+    },
+    /// The server, or its authorization server, doesn't take the client's own secret or key.
+    #[error("can't sign in at the MCP server {server} ({why}); check its oauth in the configuration")]
+    ClientRefused {
+        /// Name of the server.
+        server: String,
+        /// What happened.
+        why: String,
     },
     /// The server refused the call.
     #[error("the MCP server {server} refused ({why})")]
