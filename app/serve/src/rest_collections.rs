@@ -99,10 +99,13 @@ pub(crate) async fn read_collection(
 ) -> Result<Json<CollectionRows>, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
     let (rows, problems) = evaluate_view(&caller, address, query.view).await?;
-    // A note is in several groups if its property has several values.
-    let key = |row: &CollectionRow| format!("{}\n{}", row.path, row.group.clone().unwrap_or_default());
-    let (rows, page) = keyed_page(rows, query.limit, query.cursor, key)?;
+    let (rows, page) = keyed_page(rows, query.limit, query.cursor, row_key)?;
     Ok(Json(CollectionRows { rows, problems, page }))
+}
+
+/// Returns what a page names a row by. A note is in several groups if its property has several values.
+pub(crate) fn row_key(row: &CollectionRow) -> String {
+    format!("{}\n{}", row.path, row.group.clone().unwrap_or_default())
 }
 
 /// Returns the rows of a view of a collection, in its order, and what it couldn't evaluate.

@@ -68,9 +68,13 @@ pub(crate) async fn list_memories(
     UrlQuery(query): UrlQuery<MemoryListQuery>,
 ) -> Result<Json<MemoryList>, ProblemDetails> {
     let memories = read_memories(&caller, query.project).await?;
-    let key = |memory: &Value| memory["experience_id"].as_str().unwrap_or_default().to_owned();
-    let (memories, page) = keyed_page(memories, query.limit, query.cursor, key)?;
+    let (memories, page) = keyed_page(memories, query.limit, query.cursor, memory_key)?;
     Ok(Json(MemoryList { memories, page }))
+}
+
+/// Returns what a page names a memory by.
+pub(crate) fn memory_key(memory: &Value) -> String {
+    memory["experience_id"].as_str().unwrap_or_default().to_owned()
 }
 
 /// What is to be done, about which earlier work may say something.
@@ -280,12 +284,14 @@ pub(crate) async fn list_traces(
     UrlQuery(query): UrlQuery<MemoryListQuery>,
 ) -> Result<Json<TraceList>, ProblemDetails> {
     let traces = read_traces(&caller, query.project).await?;
-    let key = |trace: &Value| {
-        let [project, path] = ["project", "path"].map(|name| trace[name].as_str().unwrap_or_default());
-        format!("{project}\n{path}")
-    };
-    let (traces, page) = keyed_page(traces, query.limit, query.cursor, key)?;
+    let (traces, page) = keyed_page(traces, query.limit, query.cursor, trace_key)?;
     Ok(Json(TraceList { traces, page }))
+}
+
+/// Returns what a page names a trace by.
+pub(crate) fn trace_key(trace: &Value) -> String {
+    let [project, path] = ["project", "path"].map(|name| trace[name].as_str().unwrap_or_default());
+    format!("{project}\n{path}")
 }
 
 /// Returns the trace that has exactly this name, and a call for it, which is still without operands.

@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 pub(crate) const DEFAULT_HITS: u64 = 10;
 pub(crate) const MAX_HITS: u64 = 100;
 /// Number of hits that are looked through for those in the token's volume.
-pub(crate) const MAX_FILTERED_HITS: u64 = 1_000;
+const MAX_FILTERED_HITS: u64 = 1_000;
 /// Maximum length of a note's path in bytes.
 const MAX_PATH_BYTES: usize = 1_024;
 
@@ -468,17 +468,26 @@ pub(crate) async fn search_notes(
     if query.query.is_empty() {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`query` says what is searched"));
     }
-    let cursor = page_cursor(query.cursor)?;
+    let (hits, next_cursor) = find_hit_page(&caller, &query.query, limit, page_cursor(query.cursor)?).await?;
+    Ok(Json(SearchHits { hits, next_cursor }))
+}
+
+/// Returns a page of what a search finds, and where the next one begins.
+pub(crate) async fn find_hit_page(
+    caller: &ApiCaller,
+    query: &str,
+    limit: u64,
+    cursor: u64,
+) -> Result<(Vec<Value>, Option<u64>), ProblemDetails> {
     let before = cursor_position(cursor);
     // One more says whether there is another page, and as many again find the place if better ones were added.
     let spare = if before == 0 { 1 } else { limit + 1 };
     let wanted = before.saturating_add(limit + spare).min(MAX_FILTERED_HITS);
-    let mut hits = find_hits(&caller, &query.query, wanted).await?;
+    let mut hits = find_hits(caller, query, wanted).await?;
     let start = page_start(&hits, cursor, &hit_key).min(hits.len());
     let end = start.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(hits.len());
     let next_cursor = (end < hits.len()).then(|| cursor_after(end as u64, &hit_key(&hits[end - 1])));
-    let hits = hits.drain(start..end).collect();
-    Ok(Json(SearchHits { hits, next_cursor }))
+    Ok((hits.drain(start..end).collect(), next_cursor))
 }
 
 /// Searches what the token reaches.
@@ -524,13 +533,15 @@ pub(crate) async fn list_todos(
     UrlQuery(query): UrlQuery<TodosQuery>,
 ) -> Result<Json<TodoList>, ProblemDetails> {
     let all = find_todos(&caller, query.words, query.all.unwrap_or(false)).await?;
-    // A todo keeps its text while others move it.
-    let key = |todo: &Value| {
-        let [volume, path, text] = ["volume", "path", "text"].map(|name| todo[name].as_str().unwrap_or_default());
-        format!("{volume}\n{path}\n{text}")
-    };
-    let (todos, page) = keyed_page_within(all, query.limit, query.cursor, (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS), key)?;
+    let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
+    let (todos, page) = keyed_page_within(all, query.limit, query.cursor, per_page, todo_key)?;
     Ok(Json(TodoList { todos, page }))
+}
+
+/// Returns what a page names a todo by. A todo keeps its text while others move it.
+pub(crate) fn todo_key(todo: &Value) -> String {
+    let [volume, path, text] = ["volume", "path", "text"].map(|name| todo[name].as_str().unwrap_or_default());
+    format!("{volume}\n{path}\n{text}")
 }
 
 /// Returns the todos that the token reaches.

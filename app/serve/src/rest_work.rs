@@ -2,7 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
-use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, cursor_position, keyed_page_within};
+use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, keyed_page_within};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
@@ -435,7 +435,8 @@ pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecis
     Ok(found.run)
 }
 
-fn value_id(value: &Value) -> String {
+/// Returns what a page names a run or a step by.
+pub(crate) fn value_id(value: &Value) -> String {
     value["id"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -668,16 +669,18 @@ pub(crate) async fn list_outputs(
     let address = NoteAddress::new(&caller, query.volume, query.path)?;
     let all = read_executions(&caller, address).await?;
     let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
-    let key = |execution: &Value| execution["cell"].to_string();
-    let (executions, page) = keyed_page_within(all, query.limit, query.cursor, per_page, key)?;
-    Ok(Json(output_page(executions, page, key)))
+    let (executions, page) = keyed_page_within(all, query.limit, query.cursor, per_page, execution_key)?;
+    Ok(Json(output_page(executions, page, execution_key)))
+}
+
+/// Returns what a page of outputs names an execution by.
+pub(crate) fn execution_key(execution: &Value) -> String {
+    execution["cell"].to_string()
 }
 
 /// Shortens long outputs. The page ends before the outputs that would make it too long.
 fn output_page(executions: Vec<Value>, mut page: PagePosition, key: impl Fn(&Value) -> String) -> OutputList {
-    // Where the page begins in the list.
-    let end = page.next_cursor.map_or(page.total, cursor_position);
-    let begin = end.saturating_sub(executions.len() as u64);
+    let begin = page.items_before(executions.len());
     let (mut cells, mut bytes) = (Vec::new(), 0_usize);
     let mut last: Option<String> = None;
     for (position, execution) in (begin..).zip(executions) {
