@@ -51,6 +51,7 @@ pub(crate) async fn list_collections(
 #[serde(deny_unknown_fields)]
 pub(crate) struct CollectionQuery {
     /// The view; the first one if left out.
+    #[param(pattern = r"^[^\x00]*$")]
     view: Option<String>,
     /// How many at most.
     #[param(minimum = 1, maximum = 1000)]
@@ -114,11 +115,11 @@ pub(crate) async fn evaluate_view(
     address: NoteAddress,
     view: Option<String>,
 ) -> Result<(Vec<CollectionRow>, String), ProblemDetails> {
-    ensure_sent(view.as_deref().unwrap_or_default(), "view")?;
     if !collection_paths(caller, address.volume()).await?.iter().any(|known| known == address.path()) {
         let why = format!("there is no collection {} in {}", address.path(), address.volume());
         return Err(ProblemDetails::not_found(why));
     }
+    ensure_sent(view.as_deref().unwrap_or_default(), "view")?;
     let call = CommandCall::json("base").option("view", view).operands([&address.word()]);
     let outcome = caller.perform(call).await?;
     // A view that can't be evaluated is answered, with its problems.

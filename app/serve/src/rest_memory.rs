@@ -53,7 +53,6 @@ pub(crate) struct MemoryList {
 
 /// Returns what agents remember: of a volume, or of all that the token reaches.
 pub(crate) async fn read_memories(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
-    ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
     let project = caller.project(project).await?;
     let call = CommandCall::json("memory").option("project", project).operands(["list"]);
     Ok(caller.perform_ok(call).await?.lines())
@@ -83,7 +82,7 @@ pub(crate) fn memory_key(memory: &Value) -> String {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallGoalQuery {
     /// What is to be done, in words.
-    #[param(min_length = 1)]
+    #[param(min_length = 1, pattern = r"^[^\x00]*[^\x00\s][^\x00]*$")]
     goal: String,
     /// Only of this volume.
     #[param(min_length = 1)]
@@ -126,7 +125,6 @@ pub(crate) async fn recall_memories(
     UrlQuery(query): UrlQuery<RecallGoalQuery>,
 ) -> Result<Json<RecalledList>, ProblemDetails> {
     ensure_sent(&query.goal, "goal")?;
-    ensure_sent(query.project.as_deref().unwrap_or_default(), "project")?;
     if query.goal.trim().is_empty() || query.goal.len() > MAX_REMEMBERED_BYTES {
         return Err(ProblemDetails::unprocessable(format!("`goal` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
     }
@@ -186,9 +184,10 @@ pub(crate) async fn remove_memory(caller: &ApiCaller, id: &str, project: Option<
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMemory {
     /// What was learned.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"^[^\x00]*$")]
     pub(crate) text: String,
     /// What was to be done; the text if left out.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) goal: Option<String>,
     /// `success`, `failure` or `success_with_recovery`; `success` if left out.
     #[schema(pattern = "^(success|failure|success_with_recovery)$")]
@@ -227,7 +226,7 @@ pub(crate) async fn add_memory(
 
 /// Adds something for agents to remember.
 pub(crate) async fn keep_memory(caller: &ApiCaller, new: NewMemory) -> Result<KeptMemory, ProblemDetails> {
-    if new.text.trim().is_empty() || new.text.len() > MAX_REMEMBERED_BYTES {
+    if new.text.is_empty() || new.text.len() > MAX_REMEMBERED_BYTES {
         return Err(ProblemDetails::unprocessable(format!("`text` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
     }
     let call = CommandCall::json("memory")
@@ -236,6 +235,9 @@ pub(crate) async fn keep_memory(caller: &ApiCaller, new: NewMemory) -> Result<Ke
         .option("outcome", new.outcome)
         .option("expires", new.expires)
         .option("source", Some("a program, over HTTP"));
+    if new.text.trim().is_empty() {
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, "`text` has no words, so nothing is kept"));
+    }
     let outcome = caller.perform(call.operands(["add", &new.text])).await?;
     match outcome.code {
         0 => {}
@@ -266,7 +268,6 @@ fn trace_name(trace: &Value) -> &str {
 
 /// Returns traces: of a volume, or of all that the token reaches.
 pub(crate) async fn read_traces(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
-    ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
     let call = CommandCall::json("traces").option("project", caller.project(project).await?).operands(["list"]);
     let mut traces = caller.perform_ok(call).await?.lines();
     for trace in &mut traces {

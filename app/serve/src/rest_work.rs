@@ -9,6 +9,7 @@ use crate::rest_notes::NoteAddress;
 use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
 use crate::tool_calls::{bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;
+use crate::whole_numbers;
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +24,8 @@ pub(crate) const MAX_RUNS: u64 = 500;
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
 /// Maximum size of a page of outputs, in bytes of JSON. One that is longer is a page of its own.
 const MAX_OUTPUT_PAGE_BYTES: usize = 2_000_000;
+/// What the command says of a cell that a note doesn't have.
+const MISSING_CELL: &str = "there is no cell ";
 /// Number of characters of a run's id.
 const RUN_ID_CHARS: usize = 32;
 
@@ -33,18 +36,22 @@ const RUN_ID_CHARS: usize = 32;
 pub(crate) struct TaskRequest {
     /// Kind of task, in a word of the client. The agent is told.
     #[serde(rename = "type")]
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) kind: Option<String>,
     /// What is to be done.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"\S")]
     pub(crate) description: String,
     /// What the agent should know besides.
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<Map<String, Value>>,
     /// Of tasks that wait, the highest begins first.
+    #[serde(default, deserialize_with = "whole_numbers::optional")]
     pub(crate) priority: Option<i32>,
     /// The agent; the usual one if left out.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) agent: Option<String>,
     /// The volume to work in; needed if there are several.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) project: Option<String>,
     /// The most that it may cost, in US dollars.
     #[schema(minimum = 0)]
@@ -259,8 +266,22 @@ pub(crate) async fn stop_task(caller: &ApiCaller, id: String) -> Result<(), Prob
     if caller.token.volume.is_none() && caller.state.tasks.withdraw(&id) {
         return Ok(());
     }
-    let id = needed_run(caller, id).await?;
-    caller.perform_ok(CommandCall::json("runs").flag("stop", true).operands([&id])).await?;
+    let Some(run) = find_run(caller, &id).await? else {
+        // Tasks of others aren't told from none.
+        let status = caller.token.volume.is_none().then(|| caller.state.tasks.status(&id));
+        return match status {
+            // It has ended before a run began.
+            Some(QueueStatus::Failed(_)) => Ok(()),
+            Some(QueueStatus::Waiting | QueueStatus::Running) => {
+                Err(ProblemDetails::new(StatusCode::CONFLICT, "the task is about to begin; try again"))
+            }
+            Some(QueueStatus::Unknown) | None => Err(ProblemDetails::not_found("no such run; /api/v1/runs lists them")),
+        };
+    };
+    // What is over needs no end.
+    if run["ending"].is_null() {
+        caller.perform_ok(CommandCall::json("runs").flag("stop", true).operands([&id])).await?;
+    }
     Ok(())
 }
 
@@ -379,6 +400,7 @@ pub(crate) async fn list_pending_approvals(caller: ApiCaller) -> Result<Json<Vec
 pub(crate) struct ApprovalDecision {
     pub(crate) approved: bool,
     /// What the agent is told.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) comment: Option<String>,
     /// What the form of a tool server is filled in with, by the names of its fields.
     #[schema(value_type = Option<Object>)]
@@ -418,7 +440,6 @@ pub(crate) async fn decide_approval(
 /// empty for what a program asked for.
 pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecision) -> Result<String, ProblemDetails> {
     let ApprovalDecision { approved: is_allowed, comment, answers } = decision;
-    ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
     {
         let said = comment.as_deref().unwrap_or_default();
         if caller.state.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
@@ -428,6 +449,7 @@ pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecis
     let pending = pending_approvals(caller).await?;
     let found = pending.into_iter().find(|approval| approval.action_id == id);
     let found = found.ok_or_else(|| ProblemDetails::not_found("nothing waits for a decision under this id"))?;
+    ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
     let call = CommandCall::json("approvals").flag("allow", is_allowed).flag("deny", !is_allowed);
     let call = call.option("answers", answers.map(Value::Object).filter(|_| is_allowed));
     let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
@@ -449,6 +471,7 @@ pub(crate) struct RunsQuery {
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
     /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
     cursor: Option<u64>,
 }
 
@@ -532,11 +555,13 @@ pub(crate) struct CellsRequest {
     path: String,
     /// Only this cell, counted from 1; all in order if left out.
     #[schema(minimum = 1)]
+    #[serde(default, deserialize_with = "whole_numbers::optional")]
     cell: Option<u64>,
-    /// Only what is stale, and what that needs.
+    /// Only what is stale, and what that needs. Not together with `cell`.
     stale: Option<bool>,
     /// Stop a cell after this many seconds.
     #[schema(minimum = 1, maximum = 3600)]
+    #[serde(default, deserialize_with = "whole_numbers::optional")]
     timeout_seconds: Option<u64>,
 }
 
@@ -561,13 +586,19 @@ pub(crate) async fn run_cells(
     caller: ApiCaller,
     JsonBody(request): JsonBody<CellsRequest>,
 ) -> Result<Json<CellsResult>, ProblemDetails> {
+    if request.cell == Some(0) || request.timeout_seconds == Some(0) {
+        return Err(ProblemDetails::unprocessable("`cell` and `timeout_seconds` are at least 1"));
+    }
     let address = NoteAddress::new(&caller, request.volume, request.path)?;
     let arguments = cell_arguments(&address, request.cell, request.stale, request.timeout_seconds);
     let result = caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let row = ToolRow::named("run_cells").ok_or_else(|| ProblemDetails::not_found("cells can't be run"))?;
-            calls.call(row, &arguments).map_err(ProblemDetails::from)
+            calls.call(row, &arguments).map_err(|error| match error.0.contains(MISSING_CELL) {
+                true => ProblemDetails::not_found(error.0),
+                false => ProblemDetails::from(error),
+            })
         })
         .await??;
     let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the result can't be read");
