@@ -39,7 +39,7 @@ pub(crate) fn add_form_server(folder: &Path, config: &Path) {
 }
 
 /// A house whose agent calls the tool and says what came back.
-fn travelling() -> House {
+pub(super) fn travelling() -> House {
     let script = move |turn: usize, body: &Value| -> Said {
         match turn {
             0 => (String::new(), vec![("own_trip", json!({}))]),
@@ -57,14 +57,14 @@ fn travelling() -> House {
 const ASK: [&str; 5] = ["ask", "Call the tool", "--approve", "own_trip", "--json"];
 
 /// What the server got for its form.
-fn told(house: &House) -> Value {
+pub(super) fn told(house: &House) -> Value {
     let log = String::from_utf8(house.read("server.log")).expect("text");
     let line = log.lines().find(|line| line.contains("\"id\":900")).unwrap_or_else(|| panic!("no answer: {log}"));
     serde_json::from_str::<Value>(line).expect("JSON")["result"].clone()
 }
 
 /// Starts the run, decides about its form from outside, and returns how it ended.
-fn decided(house: &House, decide: impl FnOnce(&Value)) -> Done {
+pub(super) fn decided(house: &House, decide: impl FnOnce(&Value)) -> Done {
     let command = house.command(&ASK);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || finish(command, b""));

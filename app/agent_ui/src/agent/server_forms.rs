@@ -18,7 +18,7 @@ const MAX_FIELDS_HEIGHT: f32 = 260.0;
 /// What the user has entered in the form of an approval.
 #[derive(Default)]
 pub(super) struct FormDraft {
-    /// Id of the approval; another one begins anew.
+    /// Id of the approval; another one begins again.
     approval: String,
     /// The form, if its arguments can be read.
     form: Option<UserForm>,
