@@ -211,9 +211,13 @@ impl RunService for RunGrpcService {
         if asked.comment.len() > MAX_COMMENT_BYTES {
             return Err(wrong_field("comment", format!("`comment` has at most {MAX_COMMENT_BYTES} bytes")));
         }
-        let decision = rest_work::ApprovalDecision::new(is_allowed, given(asked.comment));
+        let wrong = |_| wrong_field("answers_json", "`answers_json` is a JSON object, or empty");
+        let answers = given(asked.answers_json).map(|text| serde_json::from_str(&text)).transpose().map_err(wrong)?;
+        let field = if answers.is_some() { "answers_json" } else { "comment" };
+        let comment = given(asked.comment);
+        let decision = rest_work::ApprovalDecision { answers, ..rest_work::ApprovalDecision::new(is_allowed, comment) };
         let decided = rest_work::decide(&caller, &asked.approval_id, decision).await;
-        decided.map_err(refused_field("comment"))?;
+        decided.map_err(refused_field(field))?;
         Ok(Response::new(DecideApprovalResponse {}))
     }
 }
