@@ -3,8 +3,8 @@
 use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use agent::model_call::{ModelCallId, ModelRequest};
-use agent::sampling::SamplingAnswer;
 use agent::server_material::ServerMaterial;
+use agent::server_request::ServerReply;
 use agent::tool_job::ToolJob;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -311,12 +311,12 @@ pub enum Effect {
         /// Id of the tool call.
         call: String,
     },
-    /// Answers a server's request for a model ([`crate::Event::SamplingAsked`]).
-    AnswerSampling {
+    /// Answers a server's request ([`crate::Event::ServerAsked`]).
+    AnswerServer {
         /// Id of the request.
         request: String,
         /// The answer, or why there's none.
-        answer: SamplingAnswer,
+        reply: ServerReply,
     },
     /// Removes the containers of a run that has ended.
     RemoveContainers {

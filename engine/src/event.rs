@@ -5,8 +5,8 @@ pub use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use crate::settings::Settings;
 use agent::model_call::{ModelCallId, ModelDelta, ModelError, ModelResponse};
-use agent::sampling::SamplingRequest;
 use agent::server_material::ServerMaterial;
+use agent::server_request::ServerRequest;
 use agent::tool_job::ToolOutcome;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -278,9 +278,9 @@ pub enum Event {
         /// The result of the tool.
         outcome: Box<ToolOutcome>,
     },
-    /// The server of a running tool call wants a model to answer something. [`crate::Effect::AnswerSampling`] follows,
+    /// The server of a running tool call wants a model or the user to answer. [`crate::Effect::AnswerServer`] follows,
     /// unless `ToolDone` for the id of the request withdraws it.
-    SamplingAsked {
+    ServerAsked {
         /// The run that called the tool.
         run: DocId,
         /// Id of the tool call.
@@ -289,8 +289,8 @@ pub enum Event {
         request: String,
         /// Name of the server.
         server: String,
-        /// What the model is asked, within the limits.
-        asked: Box<SamplingRequest>,
+        /// What is asked, within the limits.
+        asked: Box<ServerRequest>,
     },
     /// A message to the webhook was accepted, or given up.
     WebhookDone {

@@ -554,7 +554,7 @@ impl SessionState {
                 self.runs.on_model_done(turn, &mut self.files, &mut self.sync, &self.workspace, call, result)
             }
             Event::WebhookDone { failure } => self.runs.on_webhook_done(turn, failure),
-            Event::SamplingAsked { run, call, request, server, asked } => self.runs.on_sampling_asked(
+            Event::ServerAsked { run, call, request, server, asked } => self.runs.on_server_asked(
                 turn,
                 &mut self.files,
                 &mut self.sync,

@@ -61,6 +61,7 @@ mod lost_folders;
 mod mcp_approvals;
 mod mcp_client;
 mod mcp_features;
+pub(crate) mod mcp_forms;
 pub(crate) mod mcp_messages;
 pub(crate) mod mcp_sampling;
 pub(crate) mod mcp_server;

@@ -17,6 +17,7 @@ mod restarts;
 mod sampling;
 mod schedules;
 mod sent_tasks;
+mod server_forms;
 mod shared;
 mod shared_edits;
 mod shared_states;

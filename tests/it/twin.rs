@@ -4,6 +4,8 @@
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::project_instructions::INSTRUCTION_FILE_NAMES;
 use agent::sampling::SamplingAnswer;
+use agent::server_form::FormAnswer;
+use agent::server_request::ServerReply;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use engine::event::{
     DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey, ScannedFile,
@@ -117,6 +119,8 @@ pub(crate) struct Twin {
     pub(crate) tools: Vec<(DocId, String, ToolJob)>,
     /// Answers to requests of servers for a model, by request.
     pub(crate) sampled: Vec<(String, SamplingAnswer)>,
+    /// Answers to forms of servers, by request.
+    pub(crate) filled_forms: Vec<(String, FormAnswer)>,
     /// Descriptions of what was canceled.
     pub(crate) cancelled: Vec<String>,
     rng: StdRng,
@@ -165,6 +169,7 @@ impl Twin {
             models: Vec::new(),
             tools: Vec::new(),
             sampled: Vec::new(),
+            filled_forms: Vec::new(),
             cancelled: Vec::new(),
             rng,
             actor: ActorId::from(started.actor),
@@ -371,7 +376,10 @@ impl Twin {
                 Effect::CancelModel { call } => self.cancelled.push(format!("model {}", call.number)),
                 Effect::RunTool { run, call, job } => self.tools.push((run, call, *job)),
                 Effect::CancelTool { call, .. } => self.cancelled.push(format!("tool {call}")),
-                Effect::AnswerSampling { request, answer } => self.sampled.push((request, answer)),
+                Effect::AnswerServer { request, reply } => match reply {
+                    ServerReply::Model(answer) => self.sampled.push((request, answer)),
+                    ServerReply::Form(answer) => self.filled_forms.push((request, answer)),
+                },
                 Effect::CloseBrowser { .. } => self.cancelled.push("browser".to_owned()),
                 Effect::RemoveContainers { .. } => self.cancelled.push("containers".to_owned()),
                 // Nothing in these tests has a webhook.

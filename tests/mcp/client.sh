@@ -45,6 +45,17 @@ case $MCP_CONFORMANCE_SCENARIO in
     configure "client_id: $(field client_id)" "client_secret: \${SUITE_SECRET}"
     call_signed_in
     ;;
+  auth/client-credentials-*)
+    # A secret is one line.
+    SUITE_SECRET=$(node -p 'const c = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT);
+      (c.client_secret ?? c.private_key_pem).replaceAll("\n", " ")')
+    export SUITE_SECRET
+    key=client_secret
+    [ "$MCP_CONFORMANCE_SCENARIO" != auth/client-credentials-jwt ] || key=private_key
+    id=$(node -p 'JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).client_id')
+    configure 'grant: client_credentials' "client_id: $id" "$key: \${SUITE_SECRET}"
+    mcp call "$server" test-tool
+    ;;
   auth/*) call_signed_in ;;
   *) echo "the scenario $MCP_CONFORMANCE_SCENARIO is not known" >&2 && exit 1 ;;
 esac

@@ -19,6 +19,7 @@ mod program_cards;
 mod prompt_fields;
 mod recall_preview;
 mod run_place;
+mod server_forms;
 mod sessions;
 mod timeline;
 mod todos;

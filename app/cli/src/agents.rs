@@ -14,7 +14,8 @@ use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
 use agent::run_result::{RecordedRun, RunMetrics, RunResult};
-use agent::{approval_text, policy, session_files};
+use agent::tool_catalog::BuiltInTool;
+use agent::{approval_text, policy, server_form, session_files};
 use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -439,6 +440,28 @@ fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
     Ok(())
 }
 
+/// Returns what is allowed instead of what was asked: other arguments, or the answers to a form.
+fn decided_arguments(
+    args: &ApprovalsArguments,
+    approval: &RunApproval,
+) -> Result<Option<Map<String, Value>>, CliError> {
+    let object = |json: &str, option: &str| {
+        let parsed: Result<Map<String, Value>, _> = serde_json::from_str(json);
+        parsed.map_err(|error| CliError::usage(format!("{option} isn't a JSON object: {error}")))
+    };
+    match (&args.arguments, &args.answers) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(CliError::usage("say --arguments or --answers, and not both")),
+        (Some(json), None) => Ok(Some(object(json, "--arguments")?)),
+        (None, Some(json)) if BuiltInTool::McpForm.is_named(&approval.tool) => {
+            Ok(Some(server_form::with_answers(&approval.arguments, object(json, "--answers")?)))
+        }
+        (None, Some(_)) => {
+            Err(CliError::usage("--answers is for forms of tool servers; --comment answers an agent's question"))
+        }
+    }
+}
+
 /// Runs `cmd_approvals`: lists pending approvals and past decisions, or decides one.
 pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArguments) -> Result<u8, CliError> {
     if let Some(number) = number_option("forget", args.forget.as_deref())? {
@@ -542,13 +565,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         "always" => DecisionScope::Always,
         other => return Err(CliError::usage(format!("--scope is once, run, project or always, not “{other}”"))),
     };
-    let arguments: Option<Map<String, Value>> = match args.arguments.as_ref() {
-        None => None,
-        Some(json) => match serde_json::from_str(json) {
-            Ok(arguments) => Some(arguments),
-            Err(error) => return Err(CliError::usage(format!("--arguments isn't a JSON object: {error}"))),
-        },
-    };
+    let arguments = decided_arguments(args, approval)?;
     let comment = args.comment.clone();
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());

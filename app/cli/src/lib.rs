@@ -14,6 +14,7 @@ mod devices;
 mod events;
 mod file_ops;
 mod fork_commands;
+mod form_prompt;
 mod git_commands;
 mod git_conflicts;
 mod git_hunks;

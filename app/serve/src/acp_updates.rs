@@ -61,7 +61,8 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
         | Tool::RunAgent
         | Tool::AgentPermission
         | Tool::AgentReport
-        | Tool::McpSampling => ToolKind::Other,
+        | Tool::McpSampling
+        | Tool::McpForm => ToolKind::Other,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::clock::unix_millis;
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_guard::{AGENT_SOCKET_PATH, check_shown_token};
 use crate::http_state::{ApiCaller, HttpState};
-use crate::rest_work::{decide, ensure_sent};
+use crate::rest_work::{ApprovalDecision, decide, ensure_sent};
 use crate::tool_calls::new_run_id;
 use agent::component_file::ComponentFile;
 use agent::tool_catalog::BuiltInTool;
@@ -541,7 +541,7 @@ impl SocketCalls {
 
     async fn approve_action(&self, caller: &ApiCaller, given: ApproveActionParams) -> Result<Value, SocketCallError> {
         Self::require(caller, TokenScope::Approve)?;
-        decide(caller, &given.action_id, given.approved, given.comment).await?;
+        decide(caller, &given.action_id, ApprovalDecision::new(given.approved, given.comment)).await?;
         Ok(json!({"actionId": given.action_id, "approved": given.approved}))
     }
 }

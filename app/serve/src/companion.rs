@@ -16,6 +16,7 @@ mod page_layout;
 mod pair_pages;
 mod run_pages;
 mod search_page;
+mod server_form_fields;
 mod static_files;
 mod todo_pages;
 

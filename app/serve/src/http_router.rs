@@ -4,6 +4,7 @@ use crate::access_tokens::TokenScope;
 use crate::agent_socket::open_agent_socket;
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH, docs_page, docs_response, docs_style};
 use crate::api_links::add_links;
+use crate::api_patterns::add_name_patterns;
 use crate::companion::{companion_router, missing_page};
 use crate::http_guard::{AGENT_SOCKET_PATH, DESCRIPTION_PATH, guard, is_for_programs, require_scope};
 use crate::http_state::HttpState;
@@ -128,13 +129,9 @@ fn complete_description(mut described: Value) -> Value {
             }
             let parameters = operations.get_mut("put").and_then(|put| put["parameters"].as_array_mut());
             for parameter in parameters.into_iter().flatten() {
-                match parameter["name"].as_str() {
-                    // Only this value is taken for what is written.
-                    Some("If-None-Match") => parameter["schema"] = json!({"type": "string", "enum": ["*"]}),
-                    Some("path") if path.contains("/notes/") => {
-                        parameter["schema"] = json!({"type": "string", "pattern": r"[^/]\.[mM][dD]$"});
-                    }
-                    _ => {}
+                // Only this value is taken for what is written.
+                if parameter["name"] == "If-None-Match" {
+                    parameter["schema"] = json!({"type": "string", "enum": ["*"]});
                 }
             }
             if let Some(post) = operations.get_mut("post") {
@@ -147,6 +144,7 @@ fn complete_description(mut described: Value) -> Value {
     let mut paths: serde_json::Map<String, Value> = completed.collect();
     add_links(&mut paths);
     described["paths"] = Value::Object(paths);
+    add_name_patterns(&mut described);
     described
 }
 

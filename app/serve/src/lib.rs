@@ -13,6 +13,7 @@ mod agent_socket;
 mod agent_socket_calls;
 mod api_docs;
 mod api_links;
+mod api_patterns;
 mod approval_requests;
 mod audit_log;
 mod byte_ranges;
@@ -61,6 +62,7 @@ mod tool_arguments;
 mod tool_calls;
 mod tool_table;
 mod trace_calls;
+mod whole_numbers;
 
 pub use access_tokens::{AccessToken, TokenGrant, TokenScope, TokenStore, TokenStoreError};
 pub use acp_server::{AcpServeError, serve_acp};

@@ -1,8 +1,8 @@
 //! Pages of long lists: how many items, and where the next page begins.
 //!
-//! A cursor of REST names the last item of the page before it, so that a page begins after this item even if others
-//! were added or removed meanwhile. It's a number: the lower bits count the items up to there, the upper ones are from
-//! the hash of the item's key. Without upper bits it's a position in the list.
+//! A cursor of REST, and a page token of gRPC, name the last item of the page before, so that a page begins after this
+//! item even if others were added or removed meanwhile. It's a number: the lower bits count the items up to there, the
+//! upper ones are from the hash of the item's key. Without upper bits it's a position in the list.
 
 use crate::problem::ProblemDetails;
 use axum::http::StatusCode;
@@ -24,6 +24,14 @@ pub(crate) struct PagePosition {
     /// Where the next page begins; missing on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_cursor: Option<u64>,
+}
+
+impl PagePosition {
+    /// Returns the number of items on the pages before this one, which has `count`.
+    pub(crate) fn items_before(&self, count: usize) -> u64 {
+        let end = self.next_cursor.map_or(self.total, cursor_position);
+        end.saturating_sub(count as u64)
+    }
 }
 
 /// Which part of a list is wanted.
@@ -113,22 +121,6 @@ pub(crate) fn keyed_page_within<T>(
     Ok((page, PagePosition { total, next_cursor }))
 }
 
-/// Returns the items of the page that begins at this position.
-#[cfg(any(feature = "grpc", test))]
-pub(crate) fn list_page<T>(
-    items: Vec<T>,
-    limit: Option<u64>,
-    cursor: Option<u64>,
-) -> Result<(Vec<T>, PagePosition), ProblemDetails> {
-    let limit = page_limit(limit, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
-    let first = page_cursor(cursor)?;
-    let total = items.len() as u64;
-    let page = items.into_iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
-    let page: Vec<T> = page.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect();
-    let end = first.saturating_add(page.len() as u64);
-    Ok((page, PagePosition { total, next_cursor: (end < total).then_some(end) }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,8 +130,8 @@ mod tests {
         let all: Vec<u32> = (0..7).collect();
         let (mut cursor, mut joined) = (None, Vec::new());
         loop {
-            let (page, position) = list_page(all.clone(), Some(3), cursor).expect("a page");
-            assert_eq!(position.total, 7);
+            let (page, position) = keyed_page(all.clone(), Some(3), cursor, u32::to_string).expect("a page");
+            assert_eq!((position.total, position.items_before(page.len())), (7, joined.len() as u64));
             joined.extend(page);
             cursor = position.next_cursor;
             if cursor.is_none() {
@@ -147,9 +139,7 @@ mod tests {
             }
         }
         assert_eq!(joined, all);
-        assert_eq!(list_page(all.clone(), None, Some(u64::MAX >> 1)).expect("a page").0, Vec::<u32>::new());
-        assert!(list_page(all.clone(), None, Some(u64::MAX)).is_err());
-        assert!(list_page(all, Some(0), None).is_err());
+        assert!(keyed_page(all, Some(0), None, u32::to_string).is_err());
     }
 
     fn keyed(items: &[u32], limit: u64, cursor: Option<u64>) -> (Vec<u32>, Option<u64>) {

@@ -3,6 +3,7 @@
 
 use crate::command_calls::{CommandCall, WorkspaceCommands};
 use crate::proposed_writes::ProposedWrite;
+use agent::server_form::{FormCall, UserForm};
 use agent::tool_catalog::BuiltInTool;
 use program_approvals::ProgramDecision;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
@@ -25,6 +26,8 @@ pub(crate) struct PendingApproval {
     what: String,
     /// Whether a decision can be about more than this call.
     can_last: bool,
+    /// What a tool server of the run asks the user.
+    asked: Option<UserForm>,
 }
 
 impl PendingApproval {
@@ -36,6 +39,10 @@ impl PendingApproval {
             tool: text("tool"),
             what: text("what"),
             can_last: !text("reach").is_empty(),
+            asked: line["arguments"]
+                .as_object()
+                .filter(|_| BuiltInTool::McpForm.is_named(&text("tool")))
+                .and_then(|arguments| Some(FormCall::from_arguments(arguments).ok()?.form)),
         })
     }
 
@@ -46,6 +53,12 @@ impl PendingApproval {
     /// Returns the form that the client shows.
     fn form(&self) -> Option<ElicitRequestParams> {
         let shown = self.what.get(..self.what.floor_char_boundary(MAX_SHOWN_BYTES)).unwrap_or_default();
+        if let Some(asked) = &self.asked {
+            // The words of the server don't pass for ours.
+            let message = format!("The tool server {} asks you:\n{}", asked.server, asked.message);
+            let message = message[..message.floor_char_boundary(MAX_SHOWN_BYTES)].to_owned();
+            return form_with(message, asked.schema());
+        }
         let (message, schema) = if self.is_question() {
             let answer = json!({"type": "string", "title": "Answer", "maxLength": MAX_SHOWN_BYTES});
             (shown.to_owned(), json!({"type": "object", "properties": {"answer": answer}, "required": ["answer"]}))
@@ -67,6 +80,10 @@ impl PendingApproval {
         let content = answer.content.clone().unwrap_or_default();
         let text = |key: &str| content[key].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let call = CommandCall::json("approvals");
+        if self.asked.is_some() && answer.action == ElicitationAction::Accept {
+            let answers = Some(content).filter(Value::is_object)?;
+            return Some(call.flag("allow", true).option("answers", Some(answers)).operands([&self.name]));
+        }
         let call = match (&answer.action, self.is_question()) {
             (ElicitationAction::Accept, true) => call.flag("allow", true).option("comment", Some(text("answer")?)),
             (ElicitationAction::Accept, false) => {
@@ -193,5 +210,22 @@ mod tests {
         let call = approval.decision(&answer).expect("a decision");
         assert_eq!(call.words.join(" "), "approvals --json --allow --comment=the red one -- a2");
         assert!(approval.decision(&answered(ElicitationAction::Accept, json!({"answer": " "}))).is_none());
+    }
+
+    #[test]
+    fn a_form_of_a_tool_server_is_passed_on() {
+        let fields = json!([{"name": "city", "title": "City", "kind": "text", "required": true}]);
+        let arguments = json!({"server": "own", "message": "Where?", "fields": fields, "answers": {}});
+        let line = json!({"type": "approval_pending", "name": "a3", "tool": "mcp_form", "arguments": arguments});
+        let approval = PendingApproval::from_line(&line).expect("an approval");
+        let Some(ElicitRequestParams::FormElicitationParams { message, .. }) = approval.form() else {
+            panic!("a form: {approval:?}")
+        };
+        assert_eq!(message, "The tool server own asks you:\nWhere?");
+        let call =
+            approval.decision(&answered(ElicitationAction::Accept, json!({"city": "Bonn"}))).expect("a decision");
+        assert_eq!(call.words.join(" "), r#"approvals --json --allow --answers={"city":"Bonn"} -- a3"#);
+        let declined = approval.decision(&ElicitResult::new(ElicitationAction::Decline)).expect("a decision");
+        assert_eq!(declined.words.join(" "), "approvals --json --deny --scope=once -- a3");
     }
 }

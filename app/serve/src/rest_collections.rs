@@ -51,6 +51,7 @@ pub(crate) async fn list_collections(
 #[serde(deny_unknown_fields)]
 pub(crate) struct CollectionQuery {
     /// The view; the first one if left out.
+    #[param(pattern = r"^[^\x00]*$")]
     view: Option<String>,
     /// How many at most.
     #[param(minimum = 1, maximum = 1000)]
@@ -99,10 +100,13 @@ pub(crate) async fn read_collection(
 ) -> Result<Json<CollectionRows>, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
     let (rows, problems) = evaluate_view(&caller, address, query.view).await?;
-    // A note is in several groups if its property has several values.
-    let key = |row: &CollectionRow| format!("{}\n{}", row.path, row.group.clone().unwrap_or_default());
-    let (rows, page) = keyed_page(rows, query.limit, query.cursor, key)?;
+    let (rows, page) = keyed_page(rows, query.limit, query.cursor, row_key)?;
     Ok(Json(CollectionRows { rows, problems, page }))
+}
+
+/// Returns what a page names a row by. A note is in several groups if its property has several values.
+pub(crate) fn row_key(row: &CollectionRow) -> String {
+    format!("{}\n{}", row.path, row.group.clone().unwrap_or_default())
 }
 
 /// Returns the rows of a view of a collection, in its order, and what it couldn't evaluate.
@@ -111,11 +115,11 @@ pub(crate) async fn evaluate_view(
     address: NoteAddress,
     view: Option<String>,
 ) -> Result<(Vec<CollectionRow>, String), ProblemDetails> {
-    ensure_sent(view.as_deref().unwrap_or_default(), "view")?;
     if !collection_paths(caller, address.volume()).await?.iter().any(|known| known == address.path()) {
         let why = format!("there is no collection {} in {}", address.path(), address.volume());
         return Err(ProblemDetails::not_found(why));
     }
+    ensure_sent(view.as_deref().unwrap_or_default(), "view")?;
     let call = CommandCall::json("base").option("view", view).operands([&address.word()]);
     let outcome = caller.perform(call).await?;
     // A view that can't be evaluated is answered, with its problems.

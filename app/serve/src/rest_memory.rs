@@ -53,7 +53,6 @@ pub(crate) struct MemoryList {
 
 /// Returns what agents remember: of a volume, or of all that the token reaches.
 pub(crate) async fn read_memories(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
-    ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
     let project = caller.project(project).await?;
     let call = CommandCall::json("memory").option("project", project).operands(["list"]);
     Ok(caller.perform_ok(call).await?.lines())
@@ -68,9 +67,13 @@ pub(crate) async fn list_memories(
     UrlQuery(query): UrlQuery<MemoryListQuery>,
 ) -> Result<Json<MemoryList>, ProblemDetails> {
     let memories = read_memories(&caller, query.project).await?;
-    let key = |memory: &Value| memory["experience_id"].as_str().unwrap_or_default().to_owned();
-    let (memories, page) = keyed_page(memories, query.limit, query.cursor, key)?;
+    let (memories, page) = keyed_page(memories, query.limit, query.cursor, memory_key)?;
     Ok(Json(MemoryList { memories, page }))
+}
+
+/// Returns what a page names a memory by.
+pub(crate) fn memory_key(memory: &Value) -> String {
+    memory["experience_id"].as_str().unwrap_or_default().to_owned()
 }
 
 /// What is to be done, about which earlier work may say something.
@@ -79,7 +82,7 @@ pub(crate) async fn list_memories(
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallGoalQuery {
     /// What is to be done, in words.
-    #[param(min_length = 1)]
+    #[param(min_length = 1, pattern = r"^[^\x00]*[^\x00\s][^\x00]*$")]
     goal: String,
     /// Only of this volume.
     #[param(min_length = 1)]
@@ -122,7 +125,6 @@ pub(crate) async fn recall_memories(
     UrlQuery(query): UrlQuery<RecallGoalQuery>,
 ) -> Result<Json<RecalledList>, ProblemDetails> {
     ensure_sent(&query.goal, "goal")?;
-    ensure_sent(query.project.as_deref().unwrap_or_default(), "project")?;
     if query.goal.trim().is_empty() || query.goal.len() > MAX_REMEMBERED_BYTES {
         return Err(ProblemDetails::unprocessable(format!("`goal` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
     }
@@ -182,9 +184,10 @@ pub(crate) async fn remove_memory(caller: &ApiCaller, id: &str, project: Option<
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMemory {
     /// What was learned.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"^[^\x00]*$")]
     pub(crate) text: String,
     /// What was to be done; the text if left out.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) goal: Option<String>,
     /// `success`, `failure` or `success_with_recovery`; `success` if left out.
     #[schema(pattern = "^(success|failure|success_with_recovery)$")]
@@ -223,7 +226,7 @@ pub(crate) async fn add_memory(
 
 /// Adds something for agents to remember.
 pub(crate) async fn keep_memory(caller: &ApiCaller, new: NewMemory) -> Result<KeptMemory, ProblemDetails> {
-    if new.text.trim().is_empty() || new.text.len() > MAX_REMEMBERED_BYTES {
+    if new.text.is_empty() || new.text.len() > MAX_REMEMBERED_BYTES {
         return Err(ProblemDetails::unprocessable(format!("`text` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
     }
     let call = CommandCall::json("memory")
@@ -232,6 +235,9 @@ pub(crate) async fn keep_memory(caller: &ApiCaller, new: NewMemory) -> Result<Ke
         .option("outcome", new.outcome)
         .option("expires", new.expires)
         .option("source", Some("a program, over HTTP"));
+    if new.text.trim().is_empty() {
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, "`text` has no words, so nothing is kept"));
+    }
     let outcome = caller.perform(call.operands(["add", &new.text])).await?;
     match outcome.code {
         0 => {}
@@ -262,7 +268,6 @@ fn trace_name(trace: &Value) -> &str {
 
 /// Returns traces: of a volume, or of all that the token reaches.
 pub(crate) async fn read_traces(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
-    ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
     let call = CommandCall::json("traces").option("project", caller.project(project).await?).operands(["list"]);
     let mut traces = caller.perform_ok(call).await?.lines();
     for trace in &mut traces {
@@ -280,12 +285,14 @@ pub(crate) async fn list_traces(
     UrlQuery(query): UrlQuery<MemoryListQuery>,
 ) -> Result<Json<TraceList>, ProblemDetails> {
     let traces = read_traces(&caller, query.project).await?;
-    let key = |trace: &Value| {
-        let [project, path] = ["project", "path"].map(|name| trace[name].as_str().unwrap_or_default());
-        format!("{project}\n{path}")
-    };
-    let (traces, page) = keyed_page(traces, query.limit, query.cursor, key)?;
+    let (traces, page) = keyed_page(traces, query.limit, query.cursor, trace_key)?;
     Ok(Json(TraceList { traces, page }))
+}
+
+/// Returns what a page names a trace by.
+pub(crate) fn trace_key(trace: &Value) -> String {
+    let [project, path] = ["project", "path"].map(|name| trace[name].as_str().unwrap_or_default());
+    format!("{project}\n{path}")
 }
 
 /// Returns the trace that has exactly this name, and a call for it, which is still without operands.

@@ -8,6 +8,7 @@ use crate::list_pages::{
 };
 use crate::problem::ProblemDetails;
 use crate::tool_calls::ToolCallContext;
+use crate::whole_numbers;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,9 +20,10 @@ use utoipa::{IntoParams, ToSchema};
 pub(crate) const DEFAULT_HITS: u64 = 10;
 pub(crate) const MAX_HITS: u64 = 100;
 /// Number of hits that are looked through for those in the token's volume.
-pub(crate) const MAX_FILTERED_HITS: u64 = 1_000;
-/// Maximum length of a note's path in bytes.
+const MAX_FILTERED_HITS: u64 = 1_000;
+/// Maximum length of a note's path in bytes, and of each of its parts, as file systems have it.
 const MAX_PATH_BYTES: usize = 1_024;
+const MAX_NAME_BYTES: usize = 255;
 
 /// A volume: a folder of notes.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -77,6 +79,7 @@ pub(crate) struct NotesQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
     /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
     cursor: Option<u64>,
 }
 
@@ -140,7 +143,9 @@ impl NoteAddress {
     /// Checks that the token reaches the volume, and that the path is one that a note can have.
     pub(crate) fn new(caller: &ApiCaller, volume: String, path: String) -> Result<NoteAddress, ProblemDetails> {
         caller.volume(Some(volume.clone()))?;
-        let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']);
+        let is_plain = |part: &str| {
+            !matches!(part, "" | "." | "..") && part.len() <= MAX_NAME_BYTES && !part.contains(['\\', '\0'])
+        };
         let fits = path.len() <= MAX_PATH_BYTES && path.split('/').all(is_plain) && !path.contains(char::is_control);
         if !fits || volume.is_empty() || volume.contains(char::is_control) {
             let why = "a note has a path inside its volume, without `..`, empty parts and control characters";
@@ -431,7 +436,7 @@ pub(crate) async fn remove_note(
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchQuery {
     /// Words, "phrases", -not, OR, tag: path: title: in:code is:todo by: before: after:
-    #[param(min_length = 1)]
+    #[param(min_length = 1, pattern = r"^[^\x00]*$")]
     query: String,
     /// How many at most.
     #[param(minimum = 1, maximum = 100)]
@@ -468,24 +473,39 @@ pub(crate) async fn search_notes(
     if query.query.is_empty() {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`query` says what is searched"));
     }
-    let cursor = page_cursor(query.cursor)?;
+    let (hits, next_cursor) = find_hit_page(&caller, &query.query, limit, page_cursor(query.cursor)?).await?;
+    Ok(Json(SearchHits { hits, next_cursor }))
+}
+
+/// Returns a page of what a search finds, and where the next one begins.
+pub(crate) async fn find_hit_page(
+    caller: &ApiCaller,
+    query: &str,
+    limit: u64,
+    cursor: u64,
+) -> Result<(Vec<Value>, Option<u64>), ProblemDetails> {
     let before = cursor_position(cursor);
     // One more says whether there is another page, and as many again find the place if better ones were added.
     let spare = if before == 0 { 1 } else { limit + 1 };
     let wanted = before.saturating_add(limit + spare).min(MAX_FILTERED_HITS);
-    let mut hits = find_hits(&caller, &query.query, wanted).await?;
+    let mut hits = find_hits(caller, query, wanted).await?;
     let start = page_start(&hits, cursor, &hit_key).min(hits.len());
     let end = start.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(hits.len());
     let next_cursor = (end < hits.len()).then(|| cursor_after(end as u64, &hit_key(&hits[end - 1])));
-    let hits = hits.drain(start..end).collect();
-    Ok(Json(SearchHits { hits, next_cursor }))
+    Ok((hits.drain(start..end).collect(), next_cursor))
 }
 
 /// Searches what the token reaches.
 pub(crate) async fn find_hits(caller: &ApiCaller, query: &str, limit: u64) -> Result<Vec<Value>, ProblemDetails> {
     let asked = if caller.token.volume.is_some() { MAX_FILTERED_HITS } else { limit };
     let call = CommandCall::json("search").flag("explain", true).option("limit", Some(asked));
-    let found = caller.perform_ok(call.operands([query])).await?.value().unwrap_or_default();
+    let outcome = caller.perform(call.operands([query])).await?;
+    let found = match outcome.code {
+        0 if !outcome.is_cut => outcome.value().unwrap_or_default(),
+        // A search that is kept under a name, and isn't there.
+        2 if query.starts_with('@') => return Err(ProblemDetails::not_found(outcome.reason())),
+        _ => return Err(ProblemDetails::of_outcome(&outcome)),
+    };
     let hits = if let Value::Array(hits) = found { hits } else { Vec::new() };
     let own = hits.into_iter().filter(|hit| caller.reaches(&hit["volume"]));
     Ok(own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
@@ -497,6 +517,7 @@ pub(crate) async fn find_hits(caller: &ApiCaller, query: &str, limit: u64) -> Re
 #[serde(deny_unknown_fields)]
 pub(crate) struct TodosQuery {
     /// Only those with these words.
+    #[param(pattern = r"^[^\x00]*$")]
     words: Option<String>,
     /// Also those that are done.
     all: Option<bool>,
@@ -504,6 +525,7 @@ pub(crate) struct TodosQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
     /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
     cursor: Option<u64>,
 }
 
@@ -524,13 +546,15 @@ pub(crate) async fn list_todos(
     UrlQuery(query): UrlQuery<TodosQuery>,
 ) -> Result<Json<TodoList>, ProblemDetails> {
     let all = find_todos(&caller, query.words, query.all.unwrap_or(false)).await?;
-    // A todo keeps its text while others move it.
-    let key = |todo: &Value| {
-        let [volume, path, text] = ["volume", "path", "text"].map(|name| todo[name].as_str().unwrap_or_default());
-        format!("{volume}\n{path}\n{text}")
-    };
-    let (todos, page) = keyed_page_within(all, query.limit, query.cursor, (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS), key)?;
+    let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
+    let (todos, page) = keyed_page_within(all, query.limit, query.cursor, per_page, todo_key)?;
     Ok(Json(TodoList { todos, page }))
+}
+
+/// Returns what a page names a todo by. A todo keeps its text while others move it.
+pub(crate) fn todo_key(todo: &Value) -> String {
+    let [volume, path, text] = ["volume", "path", "text"].map(|name| todo[name].as_str().unwrap_or_default());
+    format!("{volume}\n{path}\n{text}")
 }
 
 /// Returns the todos that the token reaches.
@@ -553,9 +577,10 @@ pub(crate) struct TodoCheck {
     #[schema(min_length = 1)]
     path: String,
     /// Its text, as the list has it.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"^[^\x00]*$")]
     text: String,
     /// Its byte offset, as the list has it: of several with that text, the nearest is meant.
+    #[serde(deserialize_with = "whole_numbers::needed")]
     at: u64,
 }
 
@@ -577,7 +602,16 @@ pub(crate) async fn check_todo(
     JsonBody(check): JsonBody<TodoCheck>,
 ) -> Result<Json<CheckedTodo>, ProblemDetails> {
     let address = NoteAddress::new(&caller, check.volume, check.path)?;
-    toggle_todo(&caller, address, check.text, check.at).await.map(Json)
+    if check.text.is_empty() || check.text.contains('\0') {
+        return Err(ProblemDetails::unprocessable("`text` is the text of a todo, without NUL characters"));
+    }
+    let checked = toggle_todo(&caller, address, check.text, check.at).await;
+    // A note without that todo is like a path without a note.
+    let missing = |problem: ProblemDetails| match problem.status() {
+        StatusCode::UNPROCESSABLE_ENTITY => ProblemDetails::not_found(problem.detail()),
+        _ => problem,
+    };
+    checked.map(Json).map_err(missing)
 }
 
 /// Checks a todo, or unchecks it if it's done.

@@ -2,13 +2,14 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
-use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, cursor_position, keyed_page_within};
+use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, keyed_page_within};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
 use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
 use crate::tool_calls::{bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;
+use crate::whole_numbers;
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +24,8 @@ pub(crate) const MAX_RUNS: u64 = 500;
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
 /// Maximum size of a page of outputs, in bytes of JSON. One that is longer is a page of its own.
 const MAX_OUTPUT_PAGE_BYTES: usize = 2_000_000;
+/// What the command says of a cell that a note doesn't have.
+const MISSING_CELL: &str = "there is no cell ";
 /// Number of characters of a run's id.
 const RUN_ID_CHARS: usize = 32;
 
@@ -33,18 +36,22 @@ const RUN_ID_CHARS: usize = 32;
 pub(crate) struct TaskRequest {
     /// Kind of task, in a word of the client. The agent is told.
     #[serde(rename = "type")]
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) kind: Option<String>,
     /// What is to be done.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"\S")]
     pub(crate) description: String,
     /// What the agent should know besides.
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<Map<String, Value>>,
     /// Of tasks that wait, the highest begins first.
+    #[serde(default, deserialize_with = "whole_numbers::optional")]
     pub(crate) priority: Option<i32>,
     /// The agent; the usual one if left out.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) agent: Option<String>,
     /// The volume to work in; needed if there are several.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) project: Option<String>,
     /// The most that it may cost, in US dollars.
     #[schema(minimum = 0)]
@@ -259,8 +266,22 @@ pub(crate) async fn stop_task(caller: &ApiCaller, id: String) -> Result<(), Prob
     if caller.token.volume.is_none() && caller.state.tasks.withdraw(&id) {
         return Ok(());
     }
-    let id = needed_run(caller, id).await?;
-    caller.perform_ok(CommandCall::json("runs").flag("stop", true).operands([&id])).await?;
+    let Some(run) = find_run(caller, &id).await? else {
+        // Tasks of others aren't told from none.
+        let status = caller.token.volume.is_none().then(|| caller.state.tasks.status(&id));
+        return match status {
+            // It has ended before a run began.
+            Some(QueueStatus::Failed(_)) => Ok(()),
+            Some(QueueStatus::Waiting | QueueStatus::Running) => {
+                Err(ProblemDetails::new(StatusCode::CONFLICT, "the task is about to begin; try again"))
+            }
+            Some(QueueStatus::Unknown) | None => Err(ProblemDetails::not_found("no such run; /api/v1/runs lists them")),
+        };
+    };
+    // What is over needs no end.
+    if run["ending"].is_null() {
+        caller.perform_ok(CommandCall::json("runs").flag("stop", true).operands([&id])).await?;
+    }
     Ok(())
 }
 
@@ -379,7 +400,17 @@ pub(crate) async fn list_pending_approvals(caller: ApiCaller) -> Result<Json<Vec
 pub(crate) struct ApprovalDecision {
     pub(crate) approved: bool,
     /// What the agent is told.
+    #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) comment: Option<String>,
+    /// What the form of a tool server is filled in with, by the names of its fields.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) answers: Option<Map<String, Value>>,
+}
+
+impl ApprovalDecision {
+    pub(crate) fn new(approved: bool, comment: Option<String>) -> ApprovalDecision {
+        ApprovalDecision { approved, comment, answers: None }
+    }
 }
 
 /// A decision that was taken.
@@ -400,19 +431,15 @@ pub(crate) async fn decide_approval(
     UrlPath(id): UrlPath<String>,
     JsonBody(decision): JsonBody<ApprovalDecision>,
 ) -> Result<Json<DecidedApproval>, ProblemDetails> {
-    decide(&caller, &id, decision.approved, decision.comment).await?;
-    Ok(Json(DecidedApproval { action_id: id, approved: decision.approved }))
+    let approved = decision.approved;
+    decide(&caller, &id, decision).await?;
+    Ok(Json(DecidedApproval { action_id: id, approved }))
 }
 
 /// Approves or denies a call of an agent, this once, or what a program asked for. Returns the run that waited; it's
 /// empty for what a program asked for.
-pub(crate) async fn decide(
-    caller: &ApiCaller,
-    id: &str,
-    is_allowed: bool,
-    comment: Option<String>,
-) -> Result<String, ProblemDetails> {
-    ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
+pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecision) -> Result<String, ProblemDetails> {
+    let ApprovalDecision { approved: is_allowed, comment, answers } = decision;
     {
         let said = comment.as_deref().unwrap_or_default();
         if caller.state.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
@@ -422,13 +449,16 @@ pub(crate) async fn decide(
     let pending = pending_approvals(caller).await?;
     let found = pending.into_iter().find(|approval| approval.action_id == id);
     let found = found.ok_or_else(|| ProblemDetails::not_found("nothing waits for a decision under this id"))?;
+    ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
     let call = CommandCall::json("approvals").flag("allow", is_allowed).flag("deny", !is_allowed);
+    let call = call.option("answers", answers.map(Value::Object).filter(|_| is_allowed));
     let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
     caller.perform_ok(call).await?;
     Ok(found.run)
 }
 
-fn value_id(value: &Value) -> String {
+/// Returns what a page names a run or a step by.
+pub(crate) fn value_id(value: &Value) -> String {
     value["id"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -441,6 +471,7 @@ pub(crate) struct RunsQuery {
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
     /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
     cursor: Option<u64>,
 }
 
@@ -524,11 +555,13 @@ pub(crate) struct CellsRequest {
     path: String,
     /// Only this cell, counted from 1; all in order if left out.
     #[schema(minimum = 1)]
+    #[serde(default, deserialize_with = "whole_numbers::optional")]
     cell: Option<u64>,
-    /// Only what is stale, and what that needs.
+    /// Only what is stale, and what that needs. Not together with `cell`.
     stale: Option<bool>,
     /// Stop a cell after this many seconds.
     #[schema(minimum = 1, maximum = 3600)]
+    #[serde(default, deserialize_with = "whole_numbers::optional")]
     timeout_seconds: Option<u64>,
 }
 
@@ -553,13 +586,19 @@ pub(crate) async fn run_cells(
     caller: ApiCaller,
     JsonBody(request): JsonBody<CellsRequest>,
 ) -> Result<Json<CellsResult>, ProblemDetails> {
+    if request.cell == Some(0) || request.timeout_seconds == Some(0) {
+        return Err(ProblemDetails::unprocessable("`cell` and `timeout_seconds` are at least 1"));
+    }
     let address = NoteAddress::new(&caller, request.volume, request.path)?;
     let arguments = cell_arguments(&address, request.cell, request.stale, request.timeout_seconds);
     let result = caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let row = ToolRow::named("run_cells").ok_or_else(|| ProblemDetails::not_found("cells can't be run"))?;
-            calls.call(row, &arguments).map_err(ProblemDetails::from)
+            calls.call(row, &arguments).map_err(|error| match error.0.contains(MISSING_CELL) {
+                true => ProblemDetails::not_found(error.0),
+                false => ProblemDetails::from(error),
+            })
         })
         .await??;
     let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the result can't be read");
@@ -661,16 +700,18 @@ pub(crate) async fn list_outputs(
     let address = NoteAddress::new(&caller, query.volume, query.path)?;
     let all = read_executions(&caller, address).await?;
     let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
-    let key = |execution: &Value| execution["cell"].to_string();
-    let (executions, page) = keyed_page_within(all, query.limit, query.cursor, per_page, key)?;
-    Ok(Json(output_page(executions, page, key)))
+    let (executions, page) = keyed_page_within(all, query.limit, query.cursor, per_page, execution_key)?;
+    Ok(Json(output_page(executions, page, execution_key)))
+}
+
+/// Returns what a page of outputs names an execution by.
+pub(crate) fn execution_key(execution: &Value) -> String {
+    execution["cell"].to_string()
 }
 
 /// Shortens long outputs. The page ends before the outputs that would make it too long.
 fn output_page(executions: Vec<Value>, mut page: PagePosition, key: impl Fn(&Value) -> String) -> OutputList {
-    // Where the page begins in the list.
-    let end = page.next_cursor.map_or(page.total, cursor_position);
-    let begin = end.saturating_sub(executions.len() as u64);
+    let begin = page.items_before(executions.len());
     let (mut cells, mut bytes) = (Vec::new(), 0_usize);
     let mut last: Option<String> = None;
     for (position, execution) in (begin..).zip(executions) {

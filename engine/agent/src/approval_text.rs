@@ -1,5 +1,6 @@
 //! Text of an approval request: everything that would run, with nothing omitted.
 
+use crate::server_form::form_text;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use store::RunApproval;
@@ -15,6 +16,10 @@ pub fn title(approval: &RunApproval) -> String {
 
 /// Returns everything that would run or be sent: the arguments, and code that they don't contain. Escaped for display.
 pub fn body(approval: &RunApproval) -> String {
+    let form = BuiltInTool::McpForm.is_named(&approval.tool).then(|| form_text(&approval.arguments)).flatten();
+    if let Some(form) = form {
+        return form;
+    }
     let mut parts = Vec::new();
     let said = is_shown_in_title(approval);
     if !said {

@@ -19,7 +19,7 @@ use crate::tool_spec::ToolRisk;
 pub use acp_agents::{AcpAgentConfig, external_programs};
 pub use rule_providers::RuleProviders;
 pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -471,17 +471,52 @@ pub struct McpServerConfig {
     pub oauth: McpOauthConfig,
 }
 
+/// Who signs in at an MCP server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpOauthGrant {
+    /// The user, in a browser.
+    #[default]
+    AuthorizationCode,
+    /// The client, with a secret or key of its own.
+    ClientCredentials,
+}
+
 /// What is known about the user's client at an MCP server's authorization server. Without it, the client registers
 /// itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpOauthConfig {
+    /// Who signs in.
+    pub grant: McpOauthGrant,
     /// The id of a registered client, or the `https` address of a document that describes the client.
     pub client_id: Option<String>,
     /// The secret of a registered client, as `${NAME}`.
     pub client_secret: Option<String>,
+    /// The private key of a registered client that signs in by itself, as `${NAME}`.
+    pub private_key: Option<String>,
     /// The scopes to ask for; those that the server names if it's empty.
     pub scopes: Vec<String>,
+}
+
+impl McpOauthConfig {
+    /// Checks what must be there for its grant, and that secrets are named only.
+    fn check(&self, server: impl Fn() -> String) -> Result<(), ConfigConflictError> {
+        for (key, value) in [("client_secret", &self.client_secret), ("private_key", &self.private_key)] {
+            if value.as_ref().is_some_and(|text| !text.starts_with("${")) {
+                return Err(ConfigConflictError::PlainClientSecret { server: server(), key });
+            }
+        }
+        let is_machine = self.grant == McpOauthGrant::ClientCredentials;
+        let has_one = self.client_secret.is_some() != self.private_key.is_some();
+        if is_machine && (self.client_id.is_none() || !has_one) {
+            return Err(ConfigConflictError::NoClientCredentials { server: server() });
+        }
+        if !is_machine && self.private_key.is_some() {
+            return Err(ConfigConflictError::KeyWithoutGrant { server: server() });
+        }
+        Ok(())
+    }
 }
 
 /// An error in a configuration file.
@@ -519,8 +554,15 @@ enum ConfigConflictError {
     CommandWithHeaders { server: String },
     #[error("mcp.servers.{server} has oauth, but nobody signs in at a command")]
     CommandWithOauth { server: String },
-    #[error("mcp.servers.{server}.oauth.client_secret must be ${{NAME}}; `tracebook secrets set NAME` keeps it")]
-    PlainClientSecret { server: String },
+    #[error("mcp.servers.{server}.oauth.{key} must be ${{NAME}}; `tracebook secrets set NAME` keeps it")]
+    PlainClientSecret { server: String, key: &'static str },
+    #[error(
+        "mcp.servers.{server}.oauth with grant: client_credentials needs client_id, and either client_secret or \
+         private_key"
+    )]
+    NoClientCredentials { server: String },
+    #[error("mcp.servers.{server}.oauth.private_key is for grant: client_credentials")]
+    KeyWithoutGrant { server: String },
     #[error("mcp.servers.{server} has args or env, but a url takes headers")]
     UrlWithArguments { server: String },
     #[error("acp_agents.{agent} needs a command that starts it")]
@@ -664,13 +706,10 @@ impl AgentConfig {
                 (Some(_), None) if server.oauth != McpOauthConfig::default() => {
                     return Err(ConfigConflictError::CommandWithOauth { server: name() });
                 }
-                (None, Some(_)) if server.oauth.client_secret.as_ref().is_some_and(|text| !text.starts_with("${")) => {
-                    return Err(ConfigConflictError::PlainClientSecret { server: name() });
-                }
                 (None, Some(_)) if !server.args.is_empty() || !server.env.is_empty() => {
                     return Err(ConfigConflictError::UrlWithArguments { server: name() });
                 }
-                (Some(_), None) | (None, Some(_)) => {}
+                (Some(_), None) | (None, Some(_)) => server.oauth.check(name)?,
             }
         }
         Ok(())

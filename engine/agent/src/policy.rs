@@ -307,6 +307,7 @@ pub fn each_time_reason(tool: &str) -> Option<&'static str> {
     match BuiltInTool::from_name(tool)? {
         BuiltInTool::AskUser => Some("It has a question."),
         BuiltInTool::McpSampling => Some("each request of a server is decided once"),
+        BuiltInTool::McpForm => Some("a server asks you something"),
         _ => None,
     }
 }

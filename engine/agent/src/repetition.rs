@@ -1,6 +1,6 @@
 //! Recognizes runs that go in circles.
 
-use crate::tool_catalog::BuiltInTool;
+use crate::server_request::is_server_request;
 use std::collections::BTreeSet;
 use store::{ExecutionStep, StepKind};
 
@@ -32,7 +32,7 @@ pub fn is_looping(steps: &[ExecutionStep]) -> bool {
     let mut parent = None;
     for step in steps {
         let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
-        if BuiltInTool::McpSampling.is_named(tool_name) {
+        if is_server_request(tool_name) {
             continue; // a server asks this, and not the model of the run
         }
         if parent != Some(&step.parents) || turns.is_empty() {

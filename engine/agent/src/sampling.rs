@@ -9,7 +9,7 @@ use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::{ExecutionStep, MessageId, MessageRole, SessionMessage, StepKind};
+use store::{ExecutionStep, MessageId, MessageRole, SessionMessage};
 
 /// Maximum number of requests in a run, and in one tool call of a server.
 pub const MAX_SAMPLING_REQUESTS: usize = 10;
@@ -269,19 +269,6 @@ pub fn sampling_tool() -> ToolSpec {
         idempotent: false,
         source: ToolSource::BuiltIn,
     }
-}
-
-/// Returns the number of requests that servers have made in a run.
-pub fn request_count(steps: &[ExecutionStep]) -> usize {
-    let is_request = |step: &&ExecutionStep| match &step.kind {
-        StepKind::ToolCall { tool_name, .. } => BuiltInTool::McpSampling.is_named(tool_name),
-        StepKind::ToolResult { .. }
-        | StepKind::Thinking { .. }
-        | StepKind::Todo { .. }
-        | StepKind::FinalAnswer { .. }
-        | StepKind::Error { .. } => false,
-    };
-    steps.iter().filter(is_request).count()
 }
 
 /// Returns the provider of the last model that answered in a run.

@@ -474,6 +474,7 @@ tool_table!(offered {
     AgentPermission = "agent_permission": "What a program that works as an agent asks permission for.",
     AgentReport = "agent_report": "What a program that works as an agent has done inside of itself.",
     McpSampling = "mcp_sampling": "What a tool server wants a model to answer.",
+    McpForm = "mcp_form": "What a tool server wants the user to answer.",
 });
 
 /// Returns whether a goal has one of these words, or a word that begins like one of `beginnings`, so that "branch" also

@@ -937,6 +937,7 @@ command_table!(
             command_argument("deny", ArgumentForm::Flag, "deny it"),
             command_argument("scope", ArgumentForm::Value, "how far that reaches: once, run, project, always"),
             command_argument("arguments", ArgumentForm::Value, "do this instead: JSON"),
+            command_argument("answers", ArgumentForm::Value, "what a tool server's form is filled in with: JSON"),
             command_argument("comment", ArgumentForm::Value, "a comment for the agent"),
             command_argument("all", ArgumentForm::Flag, "also what was decided"),
             command_argument("find", ArgumentForm::Value, "only those that hold this word"),

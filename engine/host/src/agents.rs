@@ -16,13 +16,13 @@ use crate::maintenance::configuration;
 use crate::maintenance::platform::detect_platform;
 use crate::maintenance::secrets::UserSecrets;
 use crate::search::SearchService;
-use crate::tools::{SamplingRequests, ToolRunner, ToolWorkspace};
+use crate::tools::{ServerRequests, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
 use agent::router::ProviderLatencies;
-use agent::sampling::SamplingAnswer;
 use agent::secrets::query_of_message;
 use agent::server_material::ServerMaterial;
+use agent::server_request::ServerReply;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use engine::effect::MentionedFile;
 use engine::{AgentSetup, Event};
@@ -54,7 +54,7 @@ pub(crate) struct AgentEffects {
     providers: Arc<ProviderClient>,
     secrets: Option<Arc<UserSecrets>>,
     servers: McpServerPool,
-    sampling: SamplingRequests,
+    requests: ServerRequests,
     tools: Arc<ToolRunner>,
     external: Arc<ExternalAgents>,
     jobs: HashMap<(DocId, String), u64>,
@@ -130,16 +130,15 @@ impl AgentEffects {
         place.search = Some(search.clone());
         let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
         let vault = secrets.clone().map(|secrets| Arc::new(SecretTokens::new(secrets)) as Arc<dyn TokenVault>);
-        // Agents answer no forms of servers: only a person may, with `tracebook mcp call`.
-        let servers = McpServerPool::with_models(vault);
-        let sampling = SamplingRequests::new(inbox.clone());
-        (place.servers, place.sampling) = (Some(servers.clone()), Some(sampling.clone()));
+        let servers = McpServerPool::for_runs(vault);
+        let requests = ServerRequests::new(inbox.clone());
+        (place.servers, place.server_requests) = (Some(servers.clone()), Some(requests.clone()));
         let external = Arc::new(ExternalAgents::new(&folder, place.baselines.clone()));
         let tools = Arc::new(ToolRunner::new(place));
         tools.remove_leftovers();
         let (jobs, next) = (HashMap::new(), Arc::default());
         let providers = Arc::default();
-        AgentEffects { inbox, folder, search, providers, secrets, servers, sampling, tools, external, jobs, next }
+        AgentEffects { inbox, folder, search, providers, secrets, servers, requests, tools, external, jobs, next }
     }
 
     /// Reads the agents' setup in the background, and sends it as an event.
@@ -284,8 +283,8 @@ impl AgentEffects {
         }
     }
 
-    pub(crate) fn answer_sampling(&self, request: &str, answer: SamplingAnswer) {
-        self.sampling.answer(request, answer);
+    pub(crate) fn answer_server(&self, request: &str, reply: ServerReply) {
+        self.requests.answer(request, reply);
     }
 
     pub(crate) fn close_browser(&self, run: DocId) {

@@ -608,7 +608,7 @@ impl Driver {
                 Effect::CancelModel { call } => self.agents.cancel_model_call(call),
                 Effect::RunTool { run, call, job } => self.agents.start_tool_job(run, call, *job),
                 Effect::CancelTool { run, call } => self.agents.cancel_tool_job(run, &call),
-                Effect::AnswerSampling { request, answer } => self.agents.answer_sampling(&request, answer),
+                Effect::AnswerServer { request, reply } => self.agents.answer_server(&request, reply),
                 Effect::CloseBrowser { run } => self.agents.close_browser(run),
                 Effect::RemoveContainers { run } => self.agents.remove_containers(run),
                 Effect::SendWebhook { url, body } => self.webhooks.send(url, body),

@@ -9,14 +9,14 @@ mod git;
 mod interpreter_run;
 mod mcp;
 mod path_limits;
-mod sampling;
 mod script_files;
+mod server_requests;
 mod shell;
 mod truncate;
 
 pub use fetch::fetch_file;
 pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
-pub(crate) use sampling::SamplingRequests;
+pub(crate) use server_requests::ServerRequests;
 
 use crate::agents::project_memory::{memory_folders, read_project_memory};
 use crate::fs::volume_snapshot::ProgramBaselines;
@@ -63,8 +63,8 @@ pub struct ToolWorkspace {
     pub search: Option<SearchService>,
     /// MCP servers whose tools can be called.
     pub servers: Option<::mcp::McpServerPool>,
-    /// Where these servers' requests for a model go; `None` if there are no runs.
-    pub(crate) sampling: Option<SamplingRequests>,
+    /// Where these servers' requests go; `None` if there are no runs.
+    pub(crate) server_requests: Option<ServerRequests>,
     /// The browsers of runs.
     #[cfg(feature = "browser")]
     browsers: Arc<::browser::BrowserPool>,
@@ -95,7 +95,7 @@ impl ToolWorkspace {
             readable,
             search: None,
             servers: None,
-            sampling: None,
+            server_requests: None,
             #[cfg(feature = "browser")]
             browsers: Arc::default(),
             #[cfg(feature = "containers")]

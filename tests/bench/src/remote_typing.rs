@@ -144,7 +144,7 @@ impl HostlessSession {
                 | Effect::CancelModel { .. }
                 | Effect::RunTool { .. }
                 | Effect::CancelTool { .. }
-                | Effect::AnswerSampling { .. }
+                | Effect::AnswerServer { .. }
                 | Effect::CloseBrowser { .. }
                 | Effect::RemoveContainers { .. }
                 | Effect::SendWebhook { .. }

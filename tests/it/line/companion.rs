@@ -2,6 +2,7 @@
 
 use super::agents;
 use super::http_server::{Answer, Server, request_text, token};
+use super::mcp_forms;
 use crate::program::{House, until};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -553,6 +554,30 @@ fn a_run_is_followed_approved_and_denied() {
     let stopped = browser.post(&format!("{page}/stop"), &[]);
     assert!(stopped.status == 303 || browser.get(&page).text().contains("It is made."), "{stopped:?}");
     until("it's over", || !browser.get(&page).code(200).text().contains("Stop run"));
+    server.end();
+}
+
+#[test]
+fn a_form_of_a_tool_server_is_filled_in_on_the_phone() {
+    let house = mcp_forms::travelling();
+    let server = Server::new(&house);
+    let browser = Browser::new(&server, &server.pair);
+    let done = mcp_forms::decided(&house, |_| {
+        let home = browser.get("/").code(200).text();
+        for part in ["own asks you", "City", "By the sea (optional)", "First", "Send"] {
+            assert!(home.contains(part), "{part}: {home}");
+        }
+        let action = home.split("action=\"/approvals/").nth(1).and_then(|rest| rest.split('"').next());
+        let path = format!("/approvals/{}", action.expect("an action"));
+        browser.post(&path, &[("decision", "allow")]).page(422, "has no answer");
+        let wrong = [("decision", "allow"), ("answer-0", "Bonn"), ("answer-2", "many")];
+        browser.post(&path, &wrong).page(422, "a whole number");
+        let answers = [("answer-0", "Bonn"), ("answer-1", "b"), ("answer-2", "3"), ("answer-3", "no")];
+        browser.post(&path, &[&[("decision", "allow")][..], &answers].concat()).led();
+    });
+    done.code(0);
+    let content = json!({"city": "Bonn", "class": "b", "days": 3, "sea": false});
+    assert_eq!(mcp_forms::told(&house), json!({"action": "accept", "content": content}));
     server.end();
 }
 

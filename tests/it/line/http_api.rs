@@ -341,6 +341,23 @@ fn the_documentation_is_one_page_without_scripts() {
     server.send("", "POST", "/api/v1/docs", &[], "").refused(401, "Bearer");
     let post = &described["paths"]["/api/v1/tasks"]["post"]["parameters"];
     assert!(post.to_string().contains("idempotency-key"), "{post}");
+    // It says which paths a note can have.
+    let parameters = &described["paths"]["/api/v1/volumes/{volume}/notes/{path}"]["get"]["parameters"];
+    let path = parameters.as_array().expect("parameters").iter().find(|one| one["name"] == "path").expect("a path");
+    let pattern = path["schema"]["pattern"].as_str().expect("a pattern");
+    let pattern = regex_lite::Regex::new(pattern).expect("a regular expression");
+    for (name, is_one) in [
+        ("Ideas/..x/.a.md", true),
+        ("a b", true),
+        ("../a.md", false),
+        ("a//b", false),
+        (".", false),
+        ("a\\b", false),
+        ("a\n", false),
+        ("", false),
+    ] {
+        assert_eq!(pattern.is_match(name), is_one, "{name:?}");
+    }
     server.end();
 }
 

@@ -480,7 +480,15 @@ fn large_and_slow_clients_cost_little() {
     server.get(&all, "/api/v1/search?query=x&limit=0").refused(400, "from 1 to");
     server.get(&all, "/api/v1/search").refused(400, "query");
     server.get(&all, "/api/v1/nowhere").refused(404, "nothing at this path");
-    server.send(&all, "PATCH", "/api/v1/volumes", &[], "").refused(405, "other methods");
+    let patched = server.send(&all, "PATCH", "/api/v1/volumes", &[], "");
+    assert!(patched.header("Allow").is_some_and(|allow| allow.contains("GET")), "{patched:?}");
+    patched.refused(405, "other methods");
+    // What names nothing isn't there, whatever it's made of; 3.0 is a whole number.
+    let todo = json!({"volume": "notes", "path": "Boat.md", "text": "No such todo", "at": 3.0});
+    server.post(&all, "/api/v1/todos/check", &todo).refused(404, "");
+    server.get(&all, "/api/v1/search?query=@nobody").refused(404, "nobody");
+    server.get(&all, "/api/v1/memory?project=%00").refused(404, "no volume");
+    server.post(&all, "/api/v1/memory", &json!({"text": " "})).refused(409, "no words");
     // Half of a head, half of a body, and nothing at all: all are closed, and others are answered meanwhile.
     let mut halves: Vec<TcpStream> = (0..30).map(|_| server.connect()).collect();
     for (at, half) in halves.iter_mut().enumerate() {

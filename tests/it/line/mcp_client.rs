@@ -304,3 +304,36 @@ fn a_person_signs_in_where_a_server_asks_for_it() {
     assert!(house.run(&["mcp", "logout", "far"]).good().text().contains("Nobody"));
     write(&house).refused(2, "tracebook mcp login far");
 }
+
+/// The body of a P-256 key for tests only.
+const CLIENT_KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2 \
+    OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r \
+    1RTwjmYSi9R/zpBnuQ4EiMnCqfMPWiZqB4QdbAd0E7oH50VpuZ1P087G";
+
+#[test]
+fn a_client_signs_in_by_itself() {
+    let key = format!("-----BEGIN {0}----- {CLIENT_KEY} -----END {0}-----", "PRIVATE KEY");
+    for (setting, value, proof) in [
+        ("client_secret", "made-for-the-build", &["client_id=me", "client_secret=made-for-the-build"][..]),
+        ("private_key", key.as_str(), &["jwt-bearer", "client_assertion=ey"]),
+    ] {
+        let accounts = AccountServer::start();
+        let oauth = format!("{{grant: client_credentials, client_id: me, {setting}: '${{BUILD_PROOF}}'}}");
+        let house = configured(&format!("    far:\n      url: {}\n      oauth: {oauth}\n", accounts.url));
+        let run = |words: &[&str], proof: &str| {
+            let mut command = house.command(words);
+            command.env("BUILD_PROOF", proof);
+            crate::program::finish(command, b"")
+        };
+        assert!(run(&["mcp", "tools", "far"], value).good().text().starts_with("write"));
+        let sent = accounts.seen.lock().expect("unpoisoned").tokens.clone();
+        assert_eq!(sent.len(), 1, "one token for all requests of a connection");
+        assert!(sent[0].contains("grant_type=client_credentials") && sent[0].contains("resource=http"), "{sent:?}");
+        assert!(proof.iter().all(|part| sent[0].contains(part)), "{sent:?}");
+        run(&["mcp", "login", "far"], value).refused(2, "needs no browser");
+        // The second token may write; the server takes no third one.
+        assert_eq!(run(&["mcp", "call", "far", "write"], value).good().text(), "written\n");
+        run(&["mcp", "call", "far", "write"], value).refused(2, "can't sign in");
+        house.run(&["mcp", "tools", "far"]).refused(2, "BUILD_PROOF is missing");
+    }
+}

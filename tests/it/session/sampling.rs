@@ -9,6 +9,7 @@ use agent::sampling::{
     MAX_SAMPLED_TOKENS, SampledMessage, SamplingMessage, SamplingRefusal, SamplingRequest, SamplingRole, SamplingStop,
 };
 use agent::secrets::InstallationKeys;
+use agent::server_request::ServerRequest;
 use engine::{Command, Event};
 use serde_json::{Map, Value, json};
 use store::{CallUsage, DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunEnding, StepKind};
@@ -23,7 +24,7 @@ fn calling(mut twin: Twin) -> Twin {
     twin
 }
 
-fn at_work(more: &str) -> Twin {
+pub(super) fn at_work(more: &str) -> Twin {
     calling(agent(&[("a.md", "x\n")], more))
 }
 
@@ -42,7 +43,7 @@ fn request(text: &str) -> SamplingRequest {
 
 fn asks_in(twin: &mut Twin, (run, call): (DocId, &str), name: &str, asked: SamplingRequest) {
     let (call, request, server) = (call.to_owned(), name.to_owned(), "weather".to_owned());
-    twin.event(Event::SamplingAsked { run, call, request, server, asked: Box::new(asked) });
+    twin.event(Event::ServerAsked { run, call, request, server, asked: Box::new(ServerRequest::Model(asked)) });
     twin.rest();
 }
 
@@ -50,7 +51,7 @@ fn asks(twin: &mut Twin, name: &str, asked: SamplingRequest) {
     asks_in(twin, (RUN, "c0"), name, asked);
 }
 
-fn waits(twin: &Twin) -> Vec<RunApproval> {
+pub(super) fn waits(twin: &Twin) -> Vec<RunApproval> {
     run(twin).pending().cloned().collect()
 }
 
@@ -153,7 +154,7 @@ fn a_denied_request_is_rejected_and_one_decision_covers_one_request() {
     assert_eq!(by, Some(DecisionMaker::Policy));
 }
 
-fn decide_with(twin: &mut Twin, name: &str, arguments: Map<String, Value>) -> Result<(), String> {
+pub(super) fn decide_with(twin: &mut Twin, name: &str, arguments: Map<String, Value>) -> Result<(), String> {
     let (scope, by) = (DecisionScope::Once, DecisionMaker::User);
     let decision = DecisionRecord { allowed: true, scope, by, at: 0, arguments: Some(arguments), comment: None };
     let command = Command::Decide { run: RUN, approval: name.to_owned(), decision };

@@ -1,8 +1,9 @@
 //! Prompts and resources of MCP servers in the agent's panel: completed, filled in, refused and sent. Requests of
-//! servers for a model among the approvals.
+//! servers for a model, and their forms, among the approvals.
 
 use super::agent::{ask, ended, model, run, shows, soon};
 use super::*;
+use crate::line::mcp_forms::add_form_server;
 use crate::line::mcp_messages::offer;
 use crate::line::mcp_sampling::add_asking_server;
 use serde_json::Value;
@@ -116,4 +117,38 @@ fn a_request_for_a_model_is_shown_and_decided_once() {
         matches!(&step.kind, store::StepKind::ToolResult { result: Some(result), .. } if result == "Rain falls.")
     });
     assert!(answered, "{:?}", run(&window).steps);
+}
+
+#[test]
+fn a_form_of_a_server_is_filled_in_and_sent() {
+    let (address, _go) = model(move |turn, _body: &Value| match turn {
+        0 => (String::new(), vec![("own_trip", serde_json::json!({}))]),
+        _ => ("Done.".to_owned(), Vec::new()),
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let folder = bench.folder.path().to_owned();
+    let mut window = super::agent::asked_with(&bench, &address, |config| add_form_server(&folder, config));
+    window.get_by_label("Message to the agent").focus();
+    window.step();
+    ask(&mut window, "Call the tool");
+    soon(&mut window, "the tool waits", |window| shows(window, "The agent waits: Use own/trip"));
+    window.get_by_label("Allow").click();
+    let asks = "The agent waits: The tool server own asks you: Where to?";
+    soon(&mut window, "the form waits", |window| shows(window, asks));
+    assert!(window.query_by_label("Allow").is_none(), "it's answered, and not allowed");
+    pictured(&mut window, "server-form");
+    window.get_by_label("Send").click();
+    soon(&mut window, "it says what is missing", |window| shows(window, "city has no answer"));
+    window.get_by_label("City").focus();
+    window.step();
+    type_text(&mut window, "Bonn");
+    window.get_by_label("Second").click();
+    window.run_steps(2);
+    window.get_by_label("By the sea").click();
+    window.run_steps(2);
+    window.get_by_label("Send").click();
+    soon(&mut window, "the run ends", ended);
+    let said = format!("{:?}", run(&window).steps);
+    let sent = "result:{action:accept,content:{city:Bonn,class:b,days:3,sea:true}}";
+    assert!(said.contains(sent), "{said}");
 }

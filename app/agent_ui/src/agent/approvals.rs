@@ -1,5 +1,6 @@
 //! Pending approvals, pinned above the message field: the request, its reason, its arguments, and the decision buttons.
 
+use super::server_forms::{FormDecision, FormDraft};
 use super::{key, labels, markdown_view};
 use crate::panel_action::PanelAction;
 use agent::approval_text;
@@ -39,6 +40,13 @@ pub(super) struct ApprovalCards {
     risk: Option<(String, Option<ToolRisk>)>,
     /// The user's answers to the questions of `ask_user`.
     answers: std::collections::BTreeMap<String, String>,
+    /// The user's answers to the form of a tool server.
+    form: FormDraft,
+}
+
+/// Returns whether an approval waits for words of the user, and not for yes or no.
+fn wants_answer(approval: &RunApproval) -> bool {
+    BuiltInTool::AskUser.is_named(&approval.tool) || BuiltInTool::McpForm.is_named(&approval.tool)
 }
 
 /// Builds a decision by the user.
@@ -65,10 +73,10 @@ impl ApprovalDecision {
     }
 }
 
-/// Allows or denies the first pending approval once; questions can't be answered this way.
+/// Allows or denies the first pending approval once; questions and forms can't be answered this way.
 pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
-    let (run, approval) = waiting.find(|(_, approval)| !allowed || !BuiltInTool::AskUser.is_named(&approval.tool))?;
+    let (run, approval) = waiting.find(|(_, approval)| !allowed || !wants_answer(approval))?;
     Some(decided(run, approval, allowed, DecisionScope::Once, None).command())
 }
 
@@ -117,6 +125,16 @@ impl ApprovalCards {
                 self.show_risk(ui, session, approval);
                 if BuiltInTool::AskUser.is_named(&approval.tool) {
                     self.question(ui, run.id, approval, actions);
+                } else if BuiltInTool::McpForm.is_named(&approval.tool) {
+                    let decision = self.form.show(ui, approval).map(|decision| match decision {
+                        FormDecision::Send(arguments) => (true, Some(arguments)),
+                        FormDecision::Decline => (false, None),
+                    });
+                    if let Some((allowed, arguments)) = decision {
+                        let mut decided = decided(run.id, approval, allowed, DecisionScope::Once, None);
+                        decided.decision.arguments = arguments;
+                        actions.push(decided.command());
+                    }
                 } else {
                     self.body(ui, approval);
                     self.buttons(ui, run.id, approval, actions);
@@ -125,7 +143,7 @@ impl ApprovalCards {
         });
         let label = format!("The agent waits: {}", approval_text::title(approval));
         set_accessible_name(&shown.response, Role::Group, &label);
-        if free && !BuiltInTool::AskUser.is_named(&approval.tool) && self.edit.is_none() {
+        if free && !wants_answer(approval) && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
                 actions.push(decided(run.id, approval, true, DecisionScope::Once, None).command());
             } else if key(ui, Key::Backspace, Modifiers::COMMAND) {

@@ -3,8 +3,10 @@
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, recall_options, resolve, run_cells};
 use super::{new_doc_id, print_step, resolve_id_prefix};
 use crate::arguments::AskArguments;
+use crate::form_prompt::read_form;
 use agent::approval_text;
 use agent::config::LogLevel;
+use agent::server_form::{self, FormAnswer, UserForm};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file::tool_to_json;
@@ -428,8 +430,30 @@ fn read_run_news(
     (any && !idle).then_some((news, level))
 }
 
+/// Has the user fill in a form of a tool server. Returns whether the user has sent or declined it.
+fn prompt_for_form(
+    scene: &mut CommandContext<'_>,
+    run: DocId,
+    approval: &RunApproval,
+    form: &UserForm,
+) -> Result<bool, CliError> {
+    writeln!(scene.errors, "({})", untrusted_text::escape_line(&approval.reason))?;
+    let arguments = match read_form(form, scene.input, scene.errors)? {
+        FormAnswer::Filled(answers) => Some(server_form::with_answers(&approval.arguments, answers)),
+        FormAnswer::Declined => None,
+        FormAnswer::Closed => return Ok(false),
+    };
+    let (allowed, scope) = (arguments.is_some(), DecisionScope::Once);
+    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment: None };
+    scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+    Ok(true)
+}
+
 /// Prompts the user for a decision. Returns whether there was an answer.
 fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
+    if let Some(form) = server_form::form_of(approval) {
+        return prompt_for_form(scene, run, approval, &form);
+    }
     let asks = BuiltInTool::AskUser.is_named(&approval.tool);
     let is_single = agent::policy::each_time_reason(&approval.tool).is_some();
     let choices = if is_single { "[y]es, [n]o" } else { "[y]es, [n]o, in this [r]un, in this [p]roject, [a]lways" };

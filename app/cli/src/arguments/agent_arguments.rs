@@ -289,6 +289,8 @@ pub(crate) struct ApprovalsArguments {
     #[arg(long)]
     pub(crate) arguments: Option<String>,
     #[arg(long)]
+    pub(crate) answers: Option<String>,
+    #[arg(long)]
     pub(crate) comment: Option<String>,
     #[arg(long)]
     pub(crate) all: bool,

@@ -3,14 +3,15 @@
 
 use super::mcp_offers::{OfferKind, list_offers, print_material};
 use crate::arguments::McpArguments;
+use crate::form_prompt::read_form;
 use crate::parse::needed;
 use crate::{CliError, EXIT_DONE, EXIT_FAILED};
 use host::agents::mcp_servers::{SecretTokens, find_mcp_server};
 use host::maintenance::configuration;
 use host::maintenance::secrets::UserSecrets;
 use host::mcp::{
-    FormAnswer, FormField, FormFieldKind, FormUser, McpError, McpServer, McpServerPool, McpToolResult,
-    PendingMcpResponse, SIGN_IN_TIMEOUT, SignInError, TokenVault, UserForm,
+    FormAnswer, FormUser, McpError, McpServer, McpServerPool, McpToolResult, PendingMcpResponse, SIGN_IN_TIMEOUT,
+    SignInError, TokenVault, UserForm, UserFormField,
 };
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, Read, Write};
@@ -35,6 +36,7 @@ impl From<McpError> for CliError {
         match error {
             McpError::UnknownServer(_)
             | McpError::SignInNeeded { .. }
+            | McpError::ClientRefused { .. }
             | McpError::Refused { .. }
             | McpError::NotText { .. } => CliError::usage(error),
             McpError::Start { .. }
@@ -51,7 +53,10 @@ impl From<SignInError> for CliError {
     fn from(error: SignInError) -> Self {
         match error {
             SignInError::Server(error) => error.into(),
-            SignInError::NotRemote(_) | SignInError::NotAsked(_) | SignInError::Refused(_) => CliError::usage(error),
+            SignInError::NotRemote(_)
+            | SignInError::NotByUser(_)
+            | SignInError::NotAsked(_)
+            | SignInError::Refused(_) => CliError::usage(error),
             SignInError::Port(_) | SignInError::TimedOut | SignInError::Vault(_) => {
                 CliError { code: EXIT_FAILED, why: error.to_string() }
             }
@@ -65,64 +70,10 @@ struct TerminalUser {
     takes_defaults: bool,
 }
 
-/// Shows the prompt on standard error, so that output stays what the tool returned, and reads a line.
-fn asked_line(prompt: &str) -> Option<String> {
-    eprint!("{prompt}");
-    // A terminal that can't show the prompt still reads the line.
-    let _ = std::io::stderr().flush();
-    crate::run_cells::read_line(&mut std::io::stdin()).ok().flatten()
-}
-
-/// Reads what a person entered into a field.
-fn entered_value(field: &FormField, line: &str) -> Option<Value> {
-    let chosen = |values: &[(String, String)], word: &str| {
-        let number = word.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let named = values.iter().find(|(value, title)| value == word || title == word);
-        named.or_else(|| values.get(number?)).map(|(value, _)| Value::from(value.clone()))
-    };
-    let value = match &field.kind {
-        FormFieldKind::Text => Value::from(line),
-        FormFieldKind::Number => json!(line.parse::<f64>().ok().filter(|number| number.is_finite())?),
-        FormFieldKind::Integer => json!(line.parse::<i64>().ok()?),
-        FormFieldKind::Flag => match line.to_lowercase().as_str() {
-            "y" | "yes" | "true" => json!(true),
-            "n" | "no" | "false" => json!(false),
-            _ => return None,
-        },
-        FormFieldKind::Choice(values) => chosen(values, line)?,
-        FormFieldKind::Choices(values) => {
-            let words = line.split(',').map(str::trim).filter(|word| !word.is_empty());
-            Value::Array(words.map(|word| chosen(values, word)).collect::<Option<Vec<Value>>>()?)
-        }
-    };
-    field.takes(&value).then_some(value)
-}
-
-impl TerminalUser {
-    fn ask_for(&self, field: &FormField) -> Option<Option<Value>> {
-        if let FormFieldKind::Choice(values) | FormFieldKind::Choices(values) = &field.kind {
-            for (at, (_, title)) in values.iter().enumerate() {
-                eprintln!("  {}. {}", at + 1, untrusted_text::escape_line(title));
-            }
-        }
-        let default = field.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
-        let prompt = untrusted_text::escape_line(&format!("{}{default}: ", field.title)).into_owned();
-        loop {
-            let line = asked_line(&prompt)?;
-            let line = line.trim();
-            match entered_value(field, line) {
-                _ if line.is_empty() && (field.default.is_some() || !field.is_needed) => return Some(None),
-                Some(value) if !line.is_empty() => return Some(Some(value)),
-                _ => eprintln!("That doesn't fit; try again, or press Ctrl+D to close the form."),
-            }
-        }
-    }
-}
-
 impl FormUser for TerminalUser {
     fn fill_in(&self, form: &UserForm) -> FormAnswer {
         if self.takes_defaults {
-            let can_be_left = |field: &FormField| field.default.is_some() || !field.is_needed;
+            let can_be_left = |field: &UserFormField| field.default.is_some() || !field.is_needed;
             return if form.fields.iter().all(can_be_left) {
                 FormAnswer::Filled(Map::new())
             } else {
@@ -132,21 +83,8 @@ impl FormUser for TerminalUser {
         if !std::io::stdin().is_terminal() {
             return FormAnswer::Closed;
         }
-        let (server, message) = (&form.server, untrusted_text::escape_block(&form.message));
-        eprintln!("{} asks you:\n{message}", untrusted_text::escape_line(server));
-        let mut filled = Map::new();
-        for field in &form.fields {
-            match self.ask_for(field) {
-                Some(Some(value)) => drop(filled.insert(field.name.clone(), value)),
-                Some(None) => {}
-                None => return FormAnswer::Closed,
-            }
-        }
-        match asked_line("Send this? [y/N] ").as_deref().map(str::trim) {
-            Some("y" | "Y" | "yes") => FormAnswer::Filled(filled),
-            Some(_) => FormAnswer::Declined,
-            None => FormAnswer::Closed,
-        }
+        // A terminal that fails shows no form, so nobody answers.
+        read_form(form, &mut std::io::stdin(), &mut std::io::stderr()).unwrap_or(FormAnswer::Closed)
     }
 }
 
@@ -323,20 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_entered_must_fit_the_field() {
-        let field =
-            |kind| FormField { name: "x".to_owned(), title: "X".to_owned(), kind, default: None, is_needed: true };
-        let moods = || vec![("a".to_owned(), "Good".to_owned()), ("b".to_owned(), "Bad".to_owned())];
-        let choice = field(FormFieldKind::Choice(moods()));
-        for (word, value) in [("a", "a"), ("Bad", "b"), ("2", "b")] {
-            assert_eq!(entered_value(&choice, word), Some(json!(value)));
-        }
-        assert_eq!(entered_value(&choice, "3"), None);
-        assert_eq!(entered_value(&choice, "0"), None);
-        assert_eq!(entered_value(&field(FormFieldKind::Choices(moods())), "1, Bad"), Some(json!(["a", "b"])));
-        assert_eq!(entered_value(&field(FormFieldKind::Integer), "1.5"), None);
-        assert_eq!(entered_value(&field(FormFieldKind::Number), "NaN"), None);
-        assert_eq!(entered_value(&field(FormFieldKind::Flag), "No"), Some(json!(false)));
+    fn arguments_are_an_object() {
         assert!(call_arguments(Some("[1]")).is_err() && call_arguments(Some("{")).is_err());
     }
 }

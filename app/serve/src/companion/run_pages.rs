@@ -2,13 +2,14 @@
 
 use super::companion_session::{CheckedForm, CompanionCaller, CompanionError};
 use super::page_layout::{PageSection, form_token_field, message, page, run_state, see_other, sentence, shown_time};
+use super::server_form_fields::{asked_form, entered_answers, form_fields};
 use crate::access_tokens::TokenScope;
 use crate::command_calls::CommandCall;
 use crate::http_state::{UrlPath, UrlQuery};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_events;
-use crate::rest_work::{decide, needed_run, pending_approvals, reachable_runs};
+use crate::rest_work::{ApprovalDecision, decide, needed_run, pending_approvals, reachable_runs};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, PreEscaped, html};
@@ -88,6 +89,8 @@ fn argument_list(arguments: &Value) -> Markup {
 /// Shows a call that waits for approval, with the form that decides it.
 pub(super) fn approval_card(caller: &CompanionCaller, approval: &PendingApproval, back: &str) -> Markup {
     let id = &approval.action_id;
+    let asked = asked_form(approval);
+    let (allow, deny) = if asked.is_some() { ("Send", "Decline") } else { ("Allow once", "Deny") };
     html! {
         section class="card" aria-label={ "Approval: " (approval.description) } {
             p class="muted" {
@@ -107,11 +110,12 @@ pub(super) fn approval_card(caller: &CompanionCaller, approval: &PendingApproval
                 form class="stack" method="post" action={ "/approvals/" (id) } {
                     (form_token_field(caller))
                     input type="hidden" name="back" value=(back);
+                    @if let Some(asked) = &asked { (form_fields(id, asked)) }
                     label for={ "comment-" (id) } { "Comment for the agent" }
                     input id={ "comment-" (id) } name="comment" maxlength=(MAX_COMMENT_BYTES / 4) autocomplete="off";
                     div class="row" {
-                        button class="primary" name="decision" value="allow" { "Allow once" }
-                        button class="danger" name="decision" value="deny" { "Deny" }
+                        button class="primary" name="decision" value="allow" { (allow) }
+                        button class="danger" name="decision" value="deny" { (deny) }
                     }
                 }
             }
@@ -327,8 +331,12 @@ pub(super) async fn decide_approval(
     if comment.len() > MAX_COMMENT_BYTES {
         return Err(ProblemDetails::unprocessable(format!("A comment has at most {MAX_COMMENT_BYTES} bytes.")).into());
     }
-    let run =
-        decide(&caller.api, &id, is_allowed, Some(comment.to_owned()).filter(|comment| !comment.is_empty())).await?;
+    let comment = Some(comment.to_owned()).filter(|comment| !comment.is_empty());
+    let pending = if is_allowed { pending_approvals(&caller.api).await? } else { Vec::new() };
+    let asked = pending.iter().find(|approval| approval.action_id == id).and_then(asked_form);
+    let answers = asked.map(|asked| entered_answers(&asked, &form)).transpose()?;
+    let decision = ApprovalDecision { answers, ..ApprovalDecision::new(is_allowed, comment) };
+    let run = decide(&caller.api, &id, decision).await?;
     Ok(see_other(&format!("/runs/{run}?decided={}", form.text("decision"))))
 }
 

@@ -12,7 +12,7 @@ use crate::approval_requests::{RequestRefusal, decided};
 use crate::clock::unix_millis;
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_state::{ApiCaller, HttpState};
-use crate::rest_work::{self, TaskRequest, TaskState};
+use crate::rest_work::{self, ApprovalDecision, TaskRequest, TaskState};
 use crate::task_queue::QueueStatus;
 use crate::tool_calls::new_run_id;
 use futures_util::stream::{self, BoxStream};
@@ -332,7 +332,7 @@ impl AgentService for AgentGrpcService {
             return Err(wrong(format!("`comment` has at most {MAX_SHOWN_BYTES} bytes")));
         }
         let comment = (!comment.is_empty()).then_some(comment);
-        rest_work::decide(&caller, &action_id, approved, comment).await.map_err(refused)?;
+        rest_work::decide(&caller, &action_id, ApprovalDecision::new(approved, comment)).await.map_err(refused)?;
         Ok(Response::new(DecisionResponse { action_id, approved }))
     }
 }

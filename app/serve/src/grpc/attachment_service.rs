@@ -81,7 +81,7 @@ impl AttachmentService for AttachmentGrpcService {
         checked_name(&asked.volume, "volume")?;
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let found = rest_attachments::find_attachments(&caller, &asked.volume, &asked.path_prefix).await;
-        let page = page.cut(found.map_err(refused)?)?;
+        let page = page.cut(found.map_err(refused)?, |attachment| attachment.path.clone())?;
         Ok(Response::new(ListAttachmentsResponse {
             attachments: page.items.into_iter().map(attachment_message).collect(),
             next_page_token: page.next_token,

@@ -14,7 +14,7 @@ use crate::http_state::HttpState;
 use crate::list_pages::{DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS};
 use crate::problem::ProblemDetails;
 use crate::rest_notes;
-use crate::rest_work::{cell_arguments, interrupt_cells, read_outputs};
+use crate::rest_work::{cell_arguments, execution_key, interrupt_cells, read_outputs};
 use crate::tool_calls::bounded_output;
 use axum::http::StatusCode;
 use futures_util::stream::{self, BoxStream};
@@ -151,7 +151,7 @@ impl CellService for CellGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let address = note_address(&caller, asked.volume, asked.path)?;
-        let page = page.cut(read_outputs(&caller, address).await.map_err(refused)?)?;
+        let page = page.cut(read_outputs(&caller, address).await.map_err(refused)?, execution_key)?;
         Ok(Response::new(ListCellOutputsResponse {
             executions: page.items.iter().map(execution_message).collect(),
             next_page_token: page.next_token,

@@ -38,7 +38,8 @@ impl CollectionService for CollectionGrpcService {
         let ListCollectionsRequest { volume, page_size, page_token } = request.into_inner();
         checked_name(&volume, "volume")?;
         let page = PageRequest::new(page_size, &page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
-        let page = page.cut(rest_collections::collection_paths(&caller, &volume).await.map_err(refused)?)?;
+        let page =
+            page.cut(rest_collections::collection_paths(&caller, &volume).await.map_err(refused)?, String::clone)?;
         let collection = |path: String| Collection { volume: volume.clone(), path };
         Ok(Response::new(ListCollectionsResponse {
             collections: page.items.into_iter().map(collection).collect(),
@@ -57,7 +58,7 @@ impl CollectionService for CollectionGrpcService {
         let address = note_address(&caller, asked.volume, asked.path)?;
         let evaluated = rest_collections::evaluate_view(&caller, address, given(asked.view)).await;
         let (rows, problems) = evaluated.map_err(refused_field("view"))?;
-        let page = page.cut_messages(rows, row_message)?;
+        let page = page.cut_messages(rows, rest_collections::row_key, row_message)?;
         Ok(Response::new(QueryCollectionResponse {
             rows: page.items,
             next_page_token: page.next_token,

@@ -44,8 +44,8 @@ impl HistoryService for HistoryGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let address = note_address(&caller, asked.volume, asked.path)?;
-        let page =
-            page.cut_messages(rest_history::find_versions(&caller, address).await.map_err(refused)?, version_message)?;
+        let versions = rest_history::find_versions(&caller, address).await.map_err(refused)?;
+        let page = page.cut_messages(versions, |version| version.hash.clone(), version_message)?;
         Ok(Response::new(ListNoteVersionsResponse {
             versions: page.items,
             next_page_token: page.next_token,

@@ -106,7 +106,8 @@ impl MemoryService for MemoryGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let memories = rest_memory::read_memories(&caller, given(asked.volume)).await;
-        let page = page.cut_messages(memories.map_err(refused_field("volume"))?, |memory| memory_message(&memory))?;
+        let memories = memories.map_err(refused_field("volume"))?;
+        let page = page.cut_messages(memories, rest_memory::memory_key, |memory| memory_message(&memory))?;
         Ok(Response::new(ListMemoriesResponse {
             memories: page.items,
             next_page_token: page.next_token,

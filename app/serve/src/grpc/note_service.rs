@@ -39,7 +39,8 @@ impl NoteService for NoteGrpcService {
         let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
-        let page = page.cut(rest_notes::reachable_volumes(&caller).await.map_err(refused)?)?;
+        let page =
+            page.cut(rest_notes::reachable_volumes(&caller).await.map_err(refused)?, |volume| volume.id.clone())?;
         let volumes = page.items.into_iter().map(|volume| Volume {
             id: volume.id,
             name: volume.name,
@@ -60,7 +61,7 @@ impl NoteService for NoteGrpcService {
         checked_name(&asked.volume, "volume")?;
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let notes = rest_notes::find_notes(&caller, asked.volume, asked.path_prefix).await.map_err(refused)?;
-        let page = page.cut(notes)?;
+        let page = page.cut(notes, |note| note.path.clone())?;
         let notes = page.items.into_iter().map(|note| NoteEntry {
             volume: note.volume,
             path: note.path,
@@ -136,12 +137,13 @@ impl NoteService for NoteGrpcService {
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let address = note_address(&caller, asked.volume, asked.path)?;
         let blocks = rest_history::find_blocks(&caller, address).await.map_err(refused)?;
-        let page = page.cut_messages(blocks, |block| NoteBlock {
+        let message = |block: rest_history::NoteBlock| NoteBlock {
             id: block.id,
             offset: whole_number(block.at),
             text: block.text,
             cell_language: block.cell.unwrap_or_default(),
-        })?;
+        };
+        let page = page.cut_messages(blocks, |block| block.id.clone(), message)?;
         Ok(Response::new(ListNoteBlocksResponse {
             blocks: page.items,
             next_page_token: page.next_token,

@@ -2,7 +2,7 @@
 
 use crate::access_tokens::{AccessToken, TokenScope};
 use crate::http_state::{ApiCaller, HttpState};
-use crate::list_pages::list_page;
+use crate::list_pages::{PagePosition, cursor_after, keyed_page_within, page_cursor};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
 use axum::http::StatusCode;
@@ -139,46 +139,61 @@ pub(super) fn note_address(caller: &ApiCaller, volume: String, path: String) -> 
 pub(super) struct PageRequest {
     /// Maximum number of items.
     pub(super) limit: u64,
-    /// Number of items on the pages before.
-    pub(super) first: u64,
+    /// Where the page begins, as a cursor of REST.
+    pub(super) cursor: u64,
+}
+
+/// Returns the token of the page at a cursor; empty without one.
+pub(super) fn page_token(cursor: Option<u64>) -> String {
+    cursor.map(|cursor| cursor.to_string()).unwrap_or_default()
 }
 
 impl PageRequest {
     /// Reads the fields `page_size` and `page_token`.
     pub(super) fn new(size: i32, token: &str, default: u64, max: u64) -> Result<PageRequest, Status> {
         let limit = given_number(size, "page_size")?.unwrap_or(default).min(max);
-        let first = match token {
+        let cursor = match token {
             "" => Some(0),
-            token => token.parse::<u64>().ok().filter(|first| i64::try_from(*first).is_ok()),
+            token => token.parse::<u64>().ok().and_then(|cursor| page_cursor(Some(cursor)).ok()),
         };
         let why = "`page_token` is empty, or the `next_page_token` of another page";
-        Ok(PageRequest { limit, first: first.ok_or_else(|| wrong_field("page_token", why))? })
+        Ok(PageRequest { limit, cursor: cursor.ok_or_else(|| wrong_field("page_token", why))? })
     }
 
-    /// Returns the items of the page, and where it is.
-    pub(super) fn cut<T>(self, items: Vec<T>) -> Result<ListedPage<T>, Status> {
-        let (items, position) = list_page(items, Some(self.limit), Some(self.first)).map_err(refused)?;
-        let next_token = position.next_cursor.map(|next| next.to_string()).unwrap_or_default();
-        Ok(ListedPage { items, next_token, total: whole_number(position.total) })
+    fn page<T>(self, items: Vec<T>, key: impl Fn(&T) -> String) -> Result<(Vec<T>, PagePosition), Status> {
+        let per_page = (self.limit, self.limit);
+        keyed_page_within(items, Some(self.limit), Some(self.cursor), per_page, key).map_err(refused)
+    }
+
+    /// Returns the items of the page, and where it is. `key` is what the next page names the last item by.
+    pub(super) fn cut<T>(self, items: Vec<T>, key: impl Fn(&T) -> String) -> Result<ListedPage<T>, Status> {
+        let (items, position) = self.page(items, key)?;
+        let (next_token, total) = (page_token(position.next_cursor), whole_number(position.total));
+        Ok(ListedPage { items, next_token, total })
     }
 
     /// Returns the same as messages. The page ends early if they are long.
     pub(super) fn cut_messages<T, M: Message>(
         self,
         items: Vec<T>,
+        key: impl Fn(&T) -> String,
         message: impl Fn(T) -> M,
     ) -> Result<ListedPage<M>, Status> {
-        let ListedPage { items, mut next_token, total } = self.cut(items)?;
+        let (items, position) = self.page(items, &key)?;
+        let mut next_cursor = position.next_cursor;
         let (mut messages, mut bytes) = (Vec::new(), 0);
-        for item in items {
-            if bytes > MAX_PAGE_BYTES {
-                next_token = self.first.saturating_add(messages.len() as u64).to_string();
+        let mut last: Option<String> = None;
+        for (at, item) in (position.items_before(items.len())..).zip(items) {
+            if let Some(last) = last.as_deref().filter(|_| bytes > MAX_PAGE_BYTES) {
+                next_cursor = Some(cursor_after(at, last));
                 break;
             }
+            last = Some(key(&item));
             let message = message(item);
             bytes += message.encoded_len();
             messages.push(message);
         }
+        let (next_token, total) = (page_token(next_cursor), whole_number(position.total));
         Ok(ListedPage { items: messages, next_token, total })
     }
 }
@@ -207,7 +222,7 @@ mod tests {
         let (mut token, mut pages) = (String::new(), Vec::new());
         loop {
             let page = PageRequest::new(0, &token, 200, 1_000).expect("a page");
-            let page = page.cut_messages(all.clone(), |text| text).expect("a page");
+            let page = page.cut_messages(all.clone(), String::clone, |text| text).expect("a page");
             assert_eq!(page.total, 3);
             pages.push(page.items);
             token = page.next_token;
@@ -223,11 +238,13 @@ mod tests {
     fn pages_are_asked_for_with_what_the_page_before_says() {
         let page = |size, token| PageRequest::new(size, token, 2, 3);
         let all = vec![1, 2, 3, 4, 5, 6, 7];
-        let first = page(0, "").expect("a page").cut(all.clone()).expect("a page");
+        let first = page(0, "").expect("a page").cut(all.clone(), i32::to_string).expect("a page");
         assert_eq!((first.items, first.total), (vec![1, 2], 7));
-        let second = page(99, &first.next_token).expect("a page").cut(all.clone()).expect("a page");
+        // What was added before is on no page that follows.
+        let more = [vec![9], all.clone()].concat();
+        let second = page(99, &first.next_token).expect("a page").cut(more, i32::to_string).expect("a page");
         assert_eq!(second.items, [3, 4, 5]);
-        let last = page(3, &second.next_token).expect("a page").cut(all).expect("a page");
+        let last = page(3, &second.next_token).expect("a page").cut(all, i32::to_string).expect("a page");
         assert_eq!((last.items, last.next_token), (vec![6, 7], String::new()));
         for (size, token, field) in
             [(-1, "", "page_size"), (1, "x", "page_token"), (1, "18446744073709551615", "page_token")]

@@ -68,7 +68,7 @@ impl RunService for RunGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let agents = rest_work::find_agents(&caller, given(asked.volume)).await;
-        let page = page.cut(agents.map_err(refused_field("volume"))?)?;
+        let page = page.cut(agents.map_err(refused_field("volume"))?, |agent| agent.id.clone())?;
         Ok(Response::new(ListAgentsResponse {
             agents: page.items.into_iter().map(agent_message).collect(),
             next_page_token: page.next_token,
@@ -134,7 +134,7 @@ impl RunService for RunGrpcService {
         let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_RUNS, MAX_RUNS)?;
-        let page = page.cut(rest_work::reachable_runs(&caller).await.map_err(refused)?)?;
+        let page = page.cut(rest_work::reachable_runs(&caller).await.map_err(refused)?, rest_work::value_id)?;
         Ok(Response::new(ListRunsResponse {
             runs: page.items.iter().map(run_message).collect(),
             next_page_token: page.next_token,
@@ -151,7 +151,7 @@ impl RunService for RunGrpcService {
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let run = needed_run(&caller, asked.run_id).await.map_err(refused)?;
         let steps = rest_work::read_steps(&caller, &run).await.map_err(refused)?;
-        let page = page.cut_messages(steps, |step| step_message(&step))?;
+        let page = page.cut_messages(steps, rest_work::value_id, |step| step_message(&step))?;
         Ok(Response::new(ListRunStepsResponse {
             steps: page.items,
             next_page_token: page.next_token,
@@ -187,7 +187,7 @@ impl RunService for RunGrpcService {
         };
         let mut pending = rest_work::pending_approvals(&caller).await.map_err(refused)?;
         pending.retain(|approval| only.as_ref().is_none_or(|only| approval.run == *only));
-        let page = page.cut(pending)?;
+        let page = page.cut(pending, |approval| approval.action_id.clone())?;
         Ok(Response::new(ListPendingApprovalsResponse {
             approvals: page.items.into_iter().map(approval_message).collect(),
             next_page_token: page.next_token,
@@ -211,8 +211,13 @@ impl RunService for RunGrpcService {
         if asked.comment.len() > MAX_COMMENT_BYTES {
             return Err(wrong_field("comment", format!("`comment` has at most {MAX_COMMENT_BYTES} bytes")));
         }
-        let decided = rest_work::decide(&caller, &asked.approval_id, is_allowed, given(asked.comment)).await;
-        decided.map_err(refused_field("comment"))?;
+        let wrong = |_| wrong_field("answers_json", "`answers_json` is a JSON object, or empty");
+        let answers = given(asked.answers_json).map(|text| serde_json::from_str(&text)).transpose().map_err(wrong)?;
+        let field = if answers.is_some() { "answers_json" } else { "comment" };
+        let comment = given(asked.comment);
+        let decision = rest_work::ApprovalDecision { answers, ..rest_work::ApprovalDecision::new(is_allowed, comment) };
+        let decided = rest_work::decide(&caller, &asked.approval_id, decision).await;
+        decided.map_err(refused_field(field))?;
         Ok(Response::new(DecideApprovalResponse {}))
     }
 }

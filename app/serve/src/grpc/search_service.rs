@@ -3,10 +3,10 @@
 use super::generated::v1::search_service_server::SearchService;
 use super::generated::v1::{SearchNotesRequest, SearchNotesResponse, SearchResult};
 use super::json_fields::{decimal_field, number_field, text_field};
-use super::request_checks::{PageRequest, refused_field, scoped_caller, wrong_field};
+use super::request_checks::{PageRequest, page_token, refused_field, scoped_caller, wrong_field};
 use crate::access_tokens::TokenScope;
 use crate::http_state::HttpState;
-use crate::rest_notes::{DEFAULT_HITS, MAX_FILTERED_HITS, MAX_HITS, find_hits};
+use crate::rest_notes::{DEFAULT_HITS, MAX_HITS, find_hit_page};
 use serde_json::Value;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -50,13 +50,9 @@ impl SearchService for SearchGrpcService {
             return Err(wrong_field("query", why));
         }
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_HITS, MAX_HITS)?;
-        // One more than the page says whether there is another.
-        let end = page.first.saturating_add(page.limit).min(MAX_FILTERED_HITS);
-        let wanted = end.saturating_add(1).min(MAX_FILTERED_HITS);
-        let hits = find_hits(&caller, &asked.query, wanted).await.map_err(refused_field("query"))?;
-        let first = usize::try_from(page.first).unwrap_or(usize::MAX);
-        let shown = hits.iter().skip(first).take(usize::try_from(page.limit).unwrap_or(usize::MAX));
-        let next = if hits.len() as u64 > end { end.to_string() } else { String::new() };
-        Ok(Response::new(SearchNotesResponse { results: shown.map(result_message).collect(), next_page_token: next }))
+        let found = find_hit_page(&caller, &asked.query, page.limit, page.cursor).await;
+        let (hits, next) = found.map_err(refused_field("query"))?;
+        let results = hits.iter().map(result_message).collect();
+        Ok(Response::new(SearchNotesResponse { results, next_page_token: page_token(next) }))
     }
 }

@@ -39,7 +39,7 @@ impl TodoService for TodoGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let todos = rest_notes::find_todos(&caller, given(asked.words), asked.include_done).await;
-        let page = page.cut(todos.map_err(refused_field("words"))?)?;
+        let page = page.cut(todos.map_err(refused_field("words"))?, rest_notes::todo_key)?;
         Ok(Response::new(ListTodosResponse {
             todos: page.items.iter().map(todo_message).collect(),
             next_page_token: page.next_token,

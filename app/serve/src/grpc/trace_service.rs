@@ -52,7 +52,8 @@ impl TraceService for TraceGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let traces = rest_memory::read_traces(&caller, given(asked.volume)).await;
-        let page = page.cut_messages(traces.map_err(refused_field("volume"))?, |trace| trace_message(&trace))?;
+        let traces = traces.map_err(refused_field("volume"))?;
+        let page = page.cut_messages(traces, rest_memory::trace_key, |trace| trace_message(&trace))?;
         Ok(Response::new(ListTracesResponse {
             traces: page.items,
             next_page_token: page.next_token,

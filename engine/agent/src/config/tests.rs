@@ -176,6 +176,9 @@ fn what_does_not_fit_together_is_said() {
         ("mcp:\n  servers:\n    a: {command: x, headers: {A: b}}\n", "takes env"),
         ("mcp:\n  servers:\n    a: {command: x, oauth: {client_id: b}}\n", "nobody signs in"),
         ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {client_id: b, client_secret: c}}\n", "secrets set"),
+        ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {client_id: b, private_key: c}}\n", "private_key must be"),
+        ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {client_id: b, private_key: '${K}'}}\n", "is for grant"),
+        ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {grant: client_credentials, client_id: b}}\n", "either"),
     ];
     for (text, word) in table {
         let error = merge(&[parse(text)]).expect_err(text);

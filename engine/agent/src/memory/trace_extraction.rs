@@ -15,7 +15,7 @@ use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
 /// Tools whose calls have no lasting effect and no relevant result for the run: what a server asks comes again with its
 /// tool.
-const IGNORED_TOOLS: [BuiltInTool; 2] = [BuiltInTool::TodoWrite, BuiltInTool::McpSampling];
+const IGNORED_TOOLS: [BuiltInTool; 3] = [BuiltInTool::TodoWrite, BuiltInTool::McpSampling, BuiltInTool::McpForm];
 /// Tools that need a person or another agent, who may be absent during a replay.
 const INTERACTIVE_TOOLS: [BuiltInTool; 3] = [BuiltInTool::AskUser, BuiltInTool::CreateTool, BuiltInTool::MessageAgent];
 

@@ -1,7 +1,8 @@
 //! The connection to one MCP server: starts it on demand, restarts it once after an exit, and sends requests.
 
+use crate::machine_sign_in::{self, MachineSignIn, MachineSignInError};
 use crate::project_root::ProjectRoot;
-use crate::sampling::{ActiveCalls, SamplingUser};
+use crate::server_requests::{ActiveCalls, ServerRequestUser};
 use crate::sign_in::{ServerTokens, TokenVault};
 use crate::tool_result::{convert_result, truncate_text};
 use crate::user_forms::{McpClientSide, ServerUsers};
@@ -9,6 +10,7 @@ use crate::{
     MAX_DESCRIPTION_BYTES, MAX_SCHEMA_BYTES, MAX_TOOLS_PER_SERVER, McpError, McpServer, McpTool, McpToolList,
     McpToolResult, McpTransport, SERVER_START_TIMEOUT,
 };
+use agent::config::McpOauthGrant;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
 use rmcp::service::{ClientInitializeError, RunningService};
@@ -49,6 +51,8 @@ pub(crate) struct McpConnection {
     state: tokio::sync::Mutex<McpConnectionState>,
     stderr_tail: Arc<Mutex<String>>,
     vault: Option<Arc<dyn TokenVault>>,
+    /// What renews the tokens of a client that signs in by itself.
+    machine: Mutex<Option<Arc<MachineSignIn>>>,
     users: ServerUsers,
     calls: ActiveCalls,
     /// What a server that is a program gets as its root.
@@ -66,7 +70,8 @@ struct McpConnectionState {
 impl McpConnection {
     pub(crate) fn new(server: McpServer, vault: Option<Arc<dyn TokenVault>>, users: ServerUsers) -> McpConnection {
         let (state, stderr_tail, calls) = (tokio::sync::Mutex::default(), Arc::default(), ActiveCalls::default());
-        McpConnection { server, state, stderr_tail, vault, users, calls, root: ProjectRoot::default() }
+        let (machine, root) = (Mutex::default(), ProjectRoot::default());
+        McpConnection { server, state, stderr_tail, vault, machine, users, calls, root }
     }
 
     /// Sets the folder of the project for which requests follow.
@@ -91,8 +96,34 @@ impl McpConnection {
         }
     }
 
+    fn signs_in_by_itself(&self) -> bool {
+        match &self.server.way {
+            McpTransport::Http { sign_in, .. } => sign_in.grant == McpOauthGrant::ClientCredentials,
+            McpTransport::Program { .. } => false,
+        }
+    }
+
+    fn client_error(&self, why: impl std::fmt::Display) -> McpError {
+        McpError::ClientRefused { server: self.server.name.clone(), why: why.to_string() }
+    }
+
+    /// Gets another token for a client that signs in by itself, if the present one ends soon.
+    async fn renew_token(&self) -> Result<(), McpError> {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(machine) = machine else { return Ok(()) };
+        let renewed = tokio::time::timeout(SERVER_START_TIMEOUT, machine.renew()).await;
+        let renewed = renewed.map_err(|_| self.timeout_error(SERVER_START_TIMEOUT))?;
+        renewed.map_err(|why| self.client_error(why))
+    }
+
     /// Keeps what the server asks for, and returns what the user is told.
     async fn sign_in_error(&self, asked: AskedSignIn) -> McpError {
+        if self.signs_in_by_itself() {
+            return self.client_error(match asked.scope {
+                Some(scope) => format!("it wants a token with more rights: {scope}"),
+                None => "it doesn't take the client's token".to_owned(),
+            });
+        }
         if let Some(tokens) = self.tokens() {
             tokens.keep_challenge(&asked.challenge).await;
         }
@@ -153,11 +184,11 @@ impl McpConnection {
         tool: String,
         arguments: Map<String, Value>,
         limit: Duration,
-        sampling: Option<Arc<dyn SamplingUser>>,
+        user: Option<Arc<dyn ServerRequestUser>>,
     ) -> Result<McpToolResult, McpError> {
         let running = self.ensure_running().await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let active = self.calls.begin(sampling);
+        let active = self.calls.begin(user);
         // Dropping this tells the server that the call was canceled.
         let work = running.peer().call_tool_once(params);
         let done = active.within(limit, work).await.ok_or_else(|| self.timeout_error(limit))?;
@@ -195,6 +226,10 @@ impl McpConnection {
         if let ServiceError::TransportSend(error) = &error
             && let Some(asked) = AskedSignIn::from_error(error.error.as_ref())
         {
+            if self.signs_in_by_itself() {
+                // The next request begins with a new token.
+                self.state.lock().await.client = None;
+            }
             return Err(self.sign_in_error(asked).await);
         }
         match error {
@@ -221,6 +256,7 @@ impl McpConnection {
         if let Some(running) = &line.client {
             if !running.is_closed() && !running.peer().is_transport_closed() {
                 self.tell_root(running).await;
+                self.renew_token().await?;
                 return Ok(running.clone());
             }
             line.client = None;
@@ -243,6 +279,7 @@ impl McpConnection {
                 Ok(running)
             }
             Err(McpConnectError::SignIn(asked)) => Err(self.sign_in_error(asked).await),
+            Err(McpConnectError::Client(why)) => Err(self.client_error(why)),
             Err(why) => Err(McpError::Start { server, why: self.failure_with_stderr(&why.to_string()).await }),
         }
     }
@@ -287,6 +324,12 @@ impl McpConnection {
                 let way = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(sent)
                     .max_sse_event_size(MAX_SSE_EVENT_BYTES);
+                if sign_in.grant == McpOauthGrant::ClientCredentials {
+                    let (http, machine) = machine_sign_in::begin(url, sign_in).await?;
+                    *self.machine.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(machine));
+                    let connected = client.serve(StreamableHttpClientTransport::with_client(http, way)).await;
+                    return connected.map_err(McpConnectError::handshake);
+                }
                 let manager = match self.tokens() {
                     Some(tokens) => tokens.manager(sign_in).await?,
                     None => None,
@@ -370,6 +413,8 @@ enum McpConnectError {
     SignIn(AskedSignIn),
     #[error("the kept sign-in can't be used: {0}")]
     Tokens(#[from] AuthError),
+    #[error("{0}")]
+    Client(#[from] MachineSignInError),
     #[error("its address begins with neither http:// nor https://: {url}")]
     Address { url: String },
     #[error("the header {name} cannot be sent")]

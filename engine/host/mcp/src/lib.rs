@@ -5,17 +5,19 @@
 //! called is decided elsewhere.
 
 mod connection;
+mod machine_sign_in;
 mod offers;
 mod project_root;
-mod sampling;
+mod server_requests;
 mod sign_in;
 mod tool_result;
 mod user_forms;
 
+pub use agent::server_form::{FormAnswer, FormFieldKind, UserForm, UserFormField};
 pub use offers::PendingMaterial;
-pub use sampling::{SamplingAnswerSender, SamplingUser};
+pub use server_requests::{FormAnswerSender, SamplingAnswerSender, ServerRequestUser};
 pub use sign_in::{McpSignIn, SIGN_IN_TIMEOUT, SignInError, TokenVault, TokenVaultError, sign_in, sign_out};
-pub use user_forms::{FormAnswer, FormField, FormFieldKind, FormUser, UserForm};
+pub use user_forms::FormUser;
 
 use agent::server_material::{ServerMaterial, ServerOffer};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
@@ -182,6 +184,14 @@ pub enum McpError {
         /// The rights that are missing.
         scope: Option<String>,
     },
+    /// The server, or its authorization server, doesn't take the client's own secret or key.
+    #[error("can't sign in at the MCP server {server} ({why}); check its oauth in the configuration")]
+    ClientRefused {
+        /// Name of the server.
+        server: String,
+        /// What happened.
+        why: String,
+    },
     /// The server refused the call.
     #[error("the MCP server {server} refused ({why})")]
     Refused {
@@ -247,7 +257,7 @@ struct McpToolCall {
     tool: String,
     arguments: Map<String, Value>,
     limit: Duration,
-    sampling: Option<Arc<dyn SamplingUser>>,
+    user: Option<Arc<dyn ServerRequestUser>>,
 }
 
 /// The configured MCP servers. Each server starts when it's first needed, and their thread starts with the first
@@ -262,12 +272,12 @@ pub struct McpServerPool {
 impl McpServerPool {
     /// Creates a pool that uses the tokens in a vault, and whose servers may ask the user with forms.
     pub fn new(vault: Option<Arc<dyn TokenVault>>, forms: Option<Arc<dyn FormUser>>) -> McpServerPool {
-        McpServerPool { requests: Arc::default(), vault, users: ServerUsers { forms, has_models: false } }
+        McpServerPool { requests: Arc::default(), vault, users: ServerUsers { forms, has_runs: false } }
     }
 
-    /// Creates a pool whose servers may ask for a model during [`McpServerPool::call_tool_for`].
-    pub fn with_models(vault: Option<Arc<dyn TokenVault>>) -> McpServerPool {
-        McpServerPool { requests: Arc::default(), vault, users: ServerUsers { forms: None, has_models: true } }
+    /// Creates a pool whose servers may ask for a model and the user during [`McpServerPool::call_tool_for`].
+    pub fn for_runs(vault: Option<Arc<dyn TokenVault>>) -> McpServerPool {
+        McpServerPool { requests: Arc::default(), vault, users: ServerUsers { forms: None, has_runs: true } }
     }
 
     /// Starts the thread; `None` if the system can't create a thread or an async runtime.
@@ -349,17 +359,17 @@ impl McpServerPool {
         self.call_tool_for(None, (server, tool), arguments, limit)
     }
 
-    /// Calls a tool whose server may ask for a model meanwhile. That time doesn't count for `limit`.
+    /// Calls a tool whose server may ask for a model and the user meanwhile. That time doesn't count for `limit`.
     pub fn call_tool_for(
         &self,
-        sampling: Option<Arc<dyn SamplingUser>>,
+        user: Option<Arc<dyn ServerRequestUser>>,
         (server, tool): (&str, &str),
         arguments: Map<String, Value>,
         limit: Duration,
     ) -> PendingMcpResponse<McpToolResult> {
         let (answer, wait) = channel();
         let (keep, wanted) = oneshot::channel();
-        let call = McpToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, limit, sampling };
+        let call = McpToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, limit, user };
         self.send_request(McpRequest::Call { call, answer, wanted });
         PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
     }
@@ -409,7 +419,7 @@ async fn run_request_loop(
                 let entry =
                     entries.get(&call.server).cloned().ok_or_else(|| McpError::UnknownServer(call.server.clone()));
                 spawn_request(
-                    async move { entry?.call_tool(call.tool, call.arguments, call.limit, call.sampling).await },
+                    async move { entry?.call_tool(call.tool, call.arguments, call.limit, call.user).await },
                     answer,
                     wanted,
                 );

@@ -2,6 +2,7 @@
 //! server's authorization server gives tokens for the code. Tokens are kept where other secrets are.
 
 use crate::{McpError, McpServer, McpTransport, SERVER_START_TIMEOUT};
+use agent::config::McpOauthGrant;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore, OAuthClientConfig,
     StoredCredentials,
@@ -30,10 +31,14 @@ const DONE_PAGE: &str = "You can close this page and go back to Tracebook.";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct McpSignIn {
+    /// Who signs in.
+    pub grant: McpOauthGrant,
     /// The id of a registered client, or the `https` address of a document that describes the client.
     pub client_id: Option<String>,
     /// The secret of a registered client.
     pub client_secret: Option<String>,
+    /// The private key of a registered client that signs in by itself, in PEM form.
+    pub private_key: Option<String>,
     /// The scopes to ask for; those that the server names if it's empty.
     pub scopes: Vec<String>,
 }
@@ -64,6 +69,9 @@ pub enum SignInError {
     /// Only servers with an address have accounts.
     #[error("{0} is a program on this computer; nobody signs in there")]
     NotRemote(String),
+    /// The configuration says that nobody has to.
+    #[error("{0} needs no browser: its client signs in by itself, as the configuration says")]
+    NotByUser(String),
     /// The server answers without tokens.
     #[error("{0} doesn't ask anybody to sign in")]
     NotAsked(String),
@@ -325,6 +333,9 @@ pub fn sign_in(
     let McpTransport::Http { url, sign_in: settings, .. } = &server.way else {
         return Err(SignInError::NotRemote(server.name.clone()));
     };
+    if settings.grant == McpOauthGrant::ClientCredentials {
+        return Err(SignInError::NotByUser(server.name.clone()));
+    }
     // The provider is installed once per process. Another part of the program may already have done it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SignInError::Port)?;

@@ -296,7 +296,7 @@ impl Answering {
     }
 }
 
-impl SamplingUser for Answering {
+impl ServerRequestUser for Answering {
     fn run(&self) -> &str {
         &self.run
     }
@@ -307,6 +307,11 @@ impl SamplingUser for Answering {
         "s1".to_owned()
     }
 
+    fn fill_in(&self, _form: UserForm, answer: FormAnswerSender) -> String {
+        answer(FormAnswer::Declined);
+        "s2".to_owned()
+    }
+
     fn withdraw(&self, _request: &str) {}
 }
 
@@ -314,11 +319,11 @@ impl SamplingUser for Answering {
 fn a_server_asks_for_a_model_during_a_call() {
     let Some(path) = everything() else { return };
     let path = path.to_string_lossy();
-    let all = McpServerPool::with_models(None);
+    let all = McpServerPool::for_runs(None);
     all.configure(vec![program("everything", "node", &[&path, "stdio"])]);
     let listed = all.list_tools("everything").wait(PATIENCE).expect("an answer").expect("tools");
     assert!(listed.tools.iter().any(|tool| tool.name == "trigger-sampling-request"), "it offers that to us");
-    let ask = |user: Option<Arc<dyn SamplingUser>>| {
+    let ask = |user: Option<Arc<dyn ServerRequestUser>>| {
         let arguments = json!({"prompt": "Rain?", "maxTokens": 20}).as_object().cloned().expect("an object");
         let pending = all.call_tool_for(user, ("everything", "trigger-sampling-request"), arguments, PATIENCE);
         pending.wait(PATIENCE).expect("an answer").map_or_else(|why| why.to_string(), |said| said.text)

@@ -86,11 +86,15 @@ fn configured_server(
         },
         (None, Some(url)) => {
             check_server_address(url, config)?;
-            let secret = server.oauth.client_secret.as_ref().map(|value| expand_secrets(value, secrets)).transpose()?;
+            let secret =
+                |value: &Option<String>| value.as_ref().map(|value| expand_secrets(value, secrets)).transpose();
+            let oauth = &server.oauth;
             let sign_in = McpSignIn {
-                client_id: server.oauth.client_id.clone(),
-                client_secret: secret,
-                scopes: server.oauth.scopes.clone(),
+                grant: oauth.grant,
+                client_id: oauth.client_id.clone(),
+                client_secret: secret(&oauth.client_secret)?,
+                private_key: secret(&oauth.private_key)?,
+                scopes: oauth.scopes.clone(),
             };
             McpTransport::Http { url: url.clone(), headers: filled(&server.headers)?, sign_in }
         }

@@ -84,7 +84,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::CancelModel { .. } => "CancelModel",
         Effect::RunTool { .. } => "RunTool",
         Effect::CancelTool { .. } => "CancelTool",
-        Effect::AnswerSampling { .. } => "AnswerSampling",
+        Effect::AnswerServer { .. } => "AnswerServer",
         Effect::CloseBrowser { .. } => "CloseBrowser",
         Effect::RemoveContainers { .. } => "RemoveContainers",
         Effect::SendWebhook { .. } => "SendWebhook",

@@ -52,8 +52,8 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
         );
         return Ok(ToolOutcome { text, outdated: true, ..ToolOutcome::default() });
     }
-    let sampling = place.sampling.as_ref().map(|all| all.of_call(run, call, server));
-    let pending = servers.call_tool_for(sampling, (server, tool), arguments.clone(), MCP_CALL_TIMEOUT);
+    let user = place.server_requests.as_ref().map(|all| all.of_call(run, call, server));
+    let pending = servers.call_tool_for(user, (server, tool), arguments.clone(), MCP_CALL_TIMEOUT);
     let said = wait_for(&pending, stop)?;
     let mut outcome = ToolOutcome { success: !said.failed, ..ToolOutcome::default() };
     for (mime, bytes) in said.attached {

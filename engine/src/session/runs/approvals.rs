@@ -9,6 +9,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::run_records::POLICY_RULES_KEY;
+use agent::server_form;
 use agent::task_block::TaskStatus;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
@@ -73,6 +74,9 @@ impl RunsState {
             if verdict.word == Permission::Deny {
                 return Err(CommandError(format!("that is not allowed either: {}", verdict.why)));
             }
+        }
+        if allowed && BuiltInTool::McpForm.is_named(&known.tool) {
+            server_form::decided_answers(&known.arguments, &used).map_err(|why| CommandError(why.to_string()))?;
         }
         let by = DecisionMaker::User;
         let shown = arguments.is_none() || known.code.is_empty();

@@ -34,12 +34,12 @@ impl RunsState {
         run.is_awake = false;
         let origin = run.about.origin;
         (run.live, run.calls) = (None, Vec::new());
-        run.drop_sampling(turn);
+        run.drop_server_requests(turn);
         self.end_program(turn, id);
         let Some(run) = self.runs.get_mut(&id) else { return };
         // Close pending approvals, which are no longer needed.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
-            approval.decision = Some(super::sampling::cancelled_decision(turn.now));
+            approval.decision = Some(super::server_requests::cancelled_decision(turn.now));
             record.approvals.push(approval.id.clone());
         }
         if run.has_called(BuiltInTool::is_for_browser) {

@@ -91,6 +91,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
             let text = |name: &str| string_argument(arguments, name);
             format!("Let the tool server {} ask the model {}", text("server"), text("model"))
         }
+        Some(BuiltInTool::McpForm) => agent::server_form::form_title(arguments),
         Some(BuiltInTool::NoteCommand) => {
             let id = string_argument(arguments, "name");
             let title = id.parse::<CommandId>().map_or(id, |command| command.title());

@@ -11,6 +11,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::sent_task::INTERRUPTED_CALL_TEXT;
 use agent::tool_catalog::BuiltInTool;
+use agent::server_request::is_server_request;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
 use store::{
@@ -172,7 +173,7 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
         // The last one counts, because approval for a call may have been requested again.
         let approval = run.approvals.iter().rev().find(|approval| approval.call_id() == tool_call_id);
         let waits = approval.is_some_and(|approval| approval.decision.is_none());
-        let waits = waits && !BuiltInTool::McpSampling.is_named(tool_name); // no server waits for it any more
+        let waits = waits && !is_server_request(tool_name); // no server waits for it any more
         let arguments = approval.map_or_else(|| params.clone(), |approval| approval.arguments.clone());
         let call = ToolCall { id: tool_call_id.clone(), name: tool_name.clone(), arguments };
         let facts = approval.map(shown_facts);

@@ -411,7 +411,7 @@ impl RunsState {
             turn.effects.push(Effect::CancelModel { call: live.call });
         }
         run.is_awake = false;
-        run.drop_sampling(turn);
+        run.drop_server_requests(turn);
         let calls = std::mem::take(&mut run.calls);
         for pending in calls.into_iter().filter(|pending| matches!(pending.phase, CallPhase::Running { .. })) {
             self.stop_tool_call(turn, files, sync, id, &pending.call.id);

@@ -19,6 +19,7 @@ use agent::policy::CallFacts;
 use agent::sampling::MAX_SAMPLING_BYTES;
 use agent::script_tool::{ScriptToolCall, detect_language};
 use agent::secrets::mask_guard::mask_write_refusal;
+use agent::server_request::is_server_request;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
 use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
@@ -91,8 +92,8 @@ impl RunsState {
                 return self.call_model(turn, files, sync, workspace, id);
             }
             let running = |phase: &CallPhase| matches!(phase, CallPhase::Running { .. });
-            // A server's tool does nothing while it waits for a model.
-            let at_work = |pending: &&PendingCall| running(&pending.phase) && !run.waits_for_sampling(&pending.call.id);
+            // A server's tool does nothing while it waits for a model or the user.
+            let at_work = |pending: &&PendingCall| running(&pending.phase) && !run.waits_for_reply(&pending.call.id);
             let busy = run.calls.iter().filter(at_work).count();
             let mut next = None;
             for (at, pending) in run.calls.iter().enumerate() {
@@ -290,6 +291,7 @@ impl RunsState {
             Some(BuiltInTool::McpSampling) => {
                 return self.begin_sampling(turn, &all_files.volumes, workspace, (id, call), arguments);
             }
+            Some(BuiltInTool::McpForm) => return self.answer_form((id, call), arguments),
             Some(BuiltInTool::AgentReport) => match external_agents::report_job(id, root, arguments) {
                 Some(job) => job,
                 None => return Some(external_agents::report_outcome(arguments)),
@@ -567,8 +569,7 @@ impl RunsState {
             return self.on_restored(turn, sync, id, call, &outcome);
         }
         let waits = |pending: &&crate::session::state::agent_run::PendingCall| {
-            let is_withdrawn =
-                BuiltInTool::McpSampling.is_named(&pending.call.name) && pending.phase != CallPhase::Done;
+            let is_withdrawn = is_server_request(&pending.call.name) && pending.phase != CallPhase::Done;
             pending.call.id == call && (is_withdrawn || matches!(pending.phase, CallPhase::Running { .. }))
         };
         if run.calls.iter().find(waits).is_none() {
@@ -616,7 +617,7 @@ impl RunsState {
             self.record_change(turn, sync, id, call, (volume, file, changed.path.clone()), what);
         }
         let mut record = RunRecord::default();
-        self.end_sampling_of(turn, id, call, &mut record);
+        self.end_server_requests_of(turn, id, call, &mut record);
         self.answer_call(turn, id, call, outcome, &mut record);
         let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
@@ -639,7 +640,7 @@ impl RunsState {
         let own = (!by_user).then(|| self.own_keys());
         let is_program = self.runs.get(&id).is_some_and(|run| self.is_program_run(run));
         let max = if is_program { external_agents::MAX_PROGRAM_RESULT_BYTES } else { MAX_TOOL_RESULT_BYTES };
-        let is_asked = |run: &AgentRun| run.sampling.iter().any(|asked| asked.call == call);
+        let is_asked = |run: &AgentRun| run.server_requests.iter().any(|asked| asked.call == call);
         let max = if self.runs.get(&id).is_some_and(is_asked) { MAX_SAMPLING_BYTES } else { max };
         let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
@@ -681,9 +682,9 @@ impl RunsState {
         let mut made = new_step(turn, vec![parent], kind);
         made.tool = ran;
         made.duration = since.map(|since| u64::try_from(turn.now.ms_since(since)).unwrap_or(0));
-        if BuiltInTool::McpSampling.is_named(&name) {
+        if is_server_request(&name) {
             // The model of the run has not asked for this.
-            record.approvals.extend(run.end_sampling(turn, call, error.as_deref(), &mut made));
+            record.approvals.extend(run.end_server_request(turn, call, error.as_deref(), &mut made));
             record.steps.push(made);
             return;
         }

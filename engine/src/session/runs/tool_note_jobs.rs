@@ -358,7 +358,7 @@ impl RunsState {
         if self.children.values().any(|(asker, asked)| *asker == id && asked == call) {
             return; // what was handed on ends with the run
         }
-        if self.runs.get_mut(&id).is_some_and(|run| run.stop_sampling(turn, call)) {
+        if self.runs.get_mut(&id).is_some_and(|run| run.stop_server_request(turn, call)) {
             return;
         }
         self.waiting_jobs.retain(|(run, waiting, _)| *run != id || waiting != call);

@@ -46,7 +46,7 @@ impl RunsState {
         tools.extend(note_command_tool());
         tools.push(agent::agent_registry::python_agent_tool());
         tools.extend(agent::external_program::program_own_tools());
-        tools.push(agent::sampling::sampling_tool());
+        tools.extend([agent::sampling::sampling_tool(), agent::server_form::form_tool()]);
         tools
     }
 

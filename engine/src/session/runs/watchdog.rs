@@ -125,7 +125,7 @@ impl RunsState {
             }
             for pending in &run.calls {
                 let CallPhase::Running { since } = pending.phase else { continue };
-                if run.waits_for_sampling(&pending.call.id) {
+                if run.waits_for_reply(&pending.call.id) {
                     continue; // the user's time isn't the server's
                 }
                 let Some(patience) = self.call_timeout_ms(run, &pending.call) else { continue };

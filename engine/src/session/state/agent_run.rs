@@ -13,7 +13,7 @@ use agent::model_call::ModelCallId;
 use agent::model_context;
 use agent::policy::CallFacts;
 use agent::run_records::RunSummary;
-use agent::sampling::SampledMessage;
+use agent::server_request::ServerReply;
 use agent::task_block::TaskBlock;
 use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -155,18 +155,20 @@ impl PendingCall {
     }
 }
 
-/// A server's request for a model, until the server has its answer.
+/// A server's request for a model or for the user, until the server has its answer.
 #[derive(Debug)]
-pub(in crate::session) struct PendingSampling {
+pub(in crate::session) struct PendingServerRequest {
     /// Id of the request, and of the call that stands for it.
     pub(in crate::session) call: String,
+    /// The tool that stands for it.
+    pub(in crate::session) tool: BuiltInTool,
     /// Id of the call whose server asks.
     pub(in crate::session) owner: String,
     pub(in crate::session) since: UnixMillis,
     /// The call of the model, while it's made.
     pub(in crate::session) live: Option<LiveModelCall>,
-    /// What the model said.
-    pub(in crate::session) answer: Option<SampledMessage>,
+    /// What the server gets, once that's known.
+    pub(in crate::session) reply: Option<ServerReply>,
     pub(in crate::session) spent: Option<CallUsage>,
     pub(in crate::session) route: Option<String>,
 }
@@ -206,8 +208,8 @@ pub struct AgentRun {
     pub live: Option<LiveModelCall>,
     /// The tool calls of the current turn.
     pub calls: Vec<PendingCall>,
-    /// What servers of running calls want a model to answer.
-    pub(in crate::session) sampling: Vec<PendingSampling>,
+    /// What servers of running calls want a model or the user to answer.
+    pub(in crate::session) server_requests: Vec<PendingServerRequest>,
     /// The user's rating since the run was loaded; the trace that it counts for keeps it.
     pub rating: Option<RunRating>,
     /// Counter that increases with each change to the run.
@@ -297,7 +299,7 @@ impl AgentRun {
             steps,
             live: None,
             calls: Vec::new(),
-            sampling: Vec::new(),
+            server_requests: Vec::new(),
             rating: None,
             revision: 0,
             doc,
@@ -322,12 +324,12 @@ impl AgentRun {
 
     /// Returns the calls of models in progress: the run's own, and those for servers.
     pub(in crate::session) fn live_calls_mut(&mut self) -> impl Iterator<Item = &mut LiveModelCall> {
-        self.live.iter_mut().chain(self.sampling.iter_mut().filter_map(|asked| asked.live.as_mut()))
+        self.live.iter_mut().chain(self.server_requests.iter_mut().filter_map(|asked| asked.live.as_mut()))
     }
 
     /// Returns the expected cost of the calls of models in progress in US dollars.
     pub(in crate::session) fn pending_cost(&self) -> f64 {
-        let asked = self.sampling.iter().filter_map(|asked| asked.live.as_ref());
+        let asked = self.server_requests.iter().filter_map(|asked| asked.live.as_ref());
         self.live.iter().chain(asked).map(|live| live.cost).sum()
     }
 

@@ -1,11 +1,12 @@
-//! Requests of servers for a model's answer, while a tool of theirs is called. They are passed on to whoever decides;
-//! nothing is answered here.
+//! Requests of servers for a model's answer or the user's, while a tool of theirs is called. They are passed on to
+//! whoever decides; nothing is answered here.
 #![expect(deprecated, reason = "servers of the protocol before 2026-07-28 ask for models in this way")]
 
 use agent::sampling::{
     MAX_SAMPLING_REQUESTS, SampledMessage, SamplingAnswer, SamplingError, SamplingMessage, SamplingRefusal,
     SamplingRequest, SamplingRole, SamplingStop,
 };
+use agent::server_form::{FormAnswer, MAX_FORM_REQUESTS, UserForm};
 use rmcp::ErrorData;
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ErrorCode, Role, SamplingMessage as WireMessage,
@@ -15,21 +16,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
-/// How often a call with a time limit looks whether its server waits for a model.
+/// How often a call with a time limit looks whether its server waits for an answer.
 const WAIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// What the protocol's examples answer when the user says no.
 const REJECTED: ErrorCode = ErrorCode(-1);
 
 /// Takes the answer to a request. Dropping it refuses the request.
 pub type SamplingAnswerSender = Box<dyn FnOnce(SamplingAnswer) + Send>;
+/// Takes the answer to a form. Dropping it closes the form.
+pub type FormAnswerSender = Box<dyn FnOnce(FormAnswer) + Send>;
 
-/// Passes on the requests for a model that a server makes during one tool call.
-pub trait SamplingUser: Send + Sync + 'static {
+/// Passes on the requests that a server makes during one tool call.
+pub trait ServerRequestUser: Send + Sync + 'static {
     /// Returns the run that makes the call. A server that works for two runs at once can't say for which one it asks.
     fn run(&self) -> &str;
 
-    /// Passes a request on, and returns its id.
+    /// Passes a request for a model on, and returns its id.
     fn ask(&self, request: SamplingRequest, answer: SamplingAnswerSender) -> String;
+
+    /// Passes a form on to the user, and returns its id.
+    fn fill_in(&self, form: UserForm, answer: FormAnswerSender) -> String;
 
     /// Withdraws a request that the server doesn't wait for any more.
     fn withdraw(&self, request: &str);
@@ -38,9 +44,10 @@ pub trait SamplingUser: Send + Sync + 'static {
 /// A tool call that a server works on.
 struct ActiveCall {
     number: u64,
-    user: Option<Arc<dyn SamplingUser>>,
-    /// Number of requests so far, and of those without an answer.
+    user: Option<Arc<dyn ServerRequestUser>>,
+    /// Number of requests for a model so far, of forms, and of both without an answer.
     asked: usize,
+    forms: usize,
     waiting: usize,
     /// Its receivers learn from its end that the call is over.
     over: watch::Sender<()>,
@@ -60,7 +67,7 @@ pub(crate) struct ActiveCallGuard {
 struct OpenRequest {
     calls: ActiveCalls,
     number: u64,
-    user: Arc<dyn SamplingUser>,
+    user: Arc<dyn ServerRequestUser>,
     /// Changes when the call is over.
     over: watch::Receiver<()>,
 }
@@ -83,7 +90,7 @@ impl ActiveCallGuard {
         self.calls.lock().1.iter().any(|call| call.number == self.number && call.waiting > 0)
     }
 
-    /// Waits for the call; `None` if it takes longer than `limit`. The time in which its server waits for a model
+    /// Waits for the call; `None` if it takes longer than `limit`. The time in which its server waits for an answer
     /// doesn't count.
     pub(crate) async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
@@ -156,16 +163,16 @@ impl ActiveCalls {
     }
 
     /// Adds a call. Without a user, requests during it are refused.
-    pub(crate) fn begin(&self, user: Option<Arc<dyn SamplingUser>>) -> ActiveCallGuard {
+    pub(crate) fn begin(&self, user: Option<Arc<dyn ServerRequestUser>>) -> ActiveCallGuard {
         let mut calls = self.lock();
         calls.0 += 1;
         let number = calls.0;
-        calls.1.push(ActiveCall { number, user, asked: 0, waiting: 0, over: watch::Sender::new(()) });
+        calls.1.push(ActiveCall { number, user, asked: 0, forms: 0, waiting: 0, over: watch::Sender::new(()) });
         ActiveCallGuard { calls: self.clone(), number }
     }
 
     /// Finds the call during which a request is made, and counts the request.
-    fn open_request(&self) -> Result<OpenRequest, ErrorData> {
+    fn open_request(&self, is_form: bool) -> Result<OpenRequest, ErrorData> {
         let mut calls = self.lock();
         let outside = || refused("No tool of this server is called by a run, so nobody can decide about the request.");
         let newest = calls.1.last().ok_or_else(outside)?;
@@ -176,17 +183,46 @@ impl ActiveCalls {
         }
         let number = newest.number;
         let Some(call) = calls.1.last_mut() else { return Err(outside()) };
-        if call.asked >= MAX_SAMPLING_REQUESTS {
-            return Err(refused("This tool call has made too many requests for a model."));
+        if is_form {
+            if call.forms >= MAX_FORM_REQUESTS {
+                return Err(refused("This tool call has shown too many forms."));
+            }
+            call.forms += 1;
+        } else {
+            if call.asked >= MAX_SAMPLING_REQUESTS {
+                return Err(refused("This tool call has made too many requests for a model."));
+            }
+            call.asked += 1;
         }
-        call.asked += 1;
         call.waiting += 1;
         let over = call.over.subscribe();
         drop(calls);
         Ok(OpenRequest { calls: self.clone(), number, user, over })
     }
 
-    /// Has a request decided and answered.
+    /// Has a form filled in by the user of the run.
+    pub(crate) async fn fill_in(
+        &self,
+        form: UserForm,
+        canceled: impl Future<Output = ()> + Send,
+    ) -> Result<FormAnswer, ErrorData> {
+        let mut open = self.open_request(true)?;
+        let (tell, told) = oneshot::channel();
+        let send = move |answer| {
+            let _ = tell.send(answer); // the server may not wait any more
+        };
+        let id = open.user.fill_in(form, Box::new(send));
+        Ok(tokio::select! {
+            answer = told => answer.unwrap_or(FormAnswer::Closed),
+            () = canceled => {
+                open.user.withdraw(&id);
+                FormAnswer::Closed
+            }
+            _ = open.over.changed() => FormAnswer::Closed,
+        })
+    }
+
+    /// Has a request for a model decided and answered.
     pub(crate) async fn create_message(
         &self,
         params: CreateMessageRequestParams,
@@ -194,7 +230,7 @@ impl ActiveCalls {
     ) -> Result<CreateMessageResult, ErrorData> {
         let wrong = |why: SamplingError| ErrorData::invalid_params(format!("The request is refused: {why}."), None);
         let request = sampling_request(params).map_err(wrong)?;
-        let mut open = self.open_request()?;
+        let mut open = self.open_request(false)?;
         let (tell, told) = oneshot::channel();
         let send = move |answer| {
             let _ = tell.send(answer); // the server may not wait any more
@@ -226,7 +262,7 @@ mod tests {
 
     struct Silent(&'static str);
 
-    impl SamplingUser for Silent {
+    impl ServerRequestUser for Silent {
         fn run(&self) -> &str {
             self.0
         }
@@ -235,35 +271,42 @@ mod tests {
             String::new()
         }
 
+        fn fill_in(&self, _form: UserForm, _answer: FormAnswerSender) -> String {
+            String::new()
+        }
+
         fn withdraw(&self, _request: &str) {}
     }
 
-    fn user(run: &'static str) -> Option<Arc<dyn SamplingUser>> {
+    fn user(run: &'static str) -> Option<Arc<dyn ServerRequestUser>> {
         Some(Arc::new(Silent(run)))
     }
 
     #[test]
     fn a_request_belongs_to_the_only_run_that_calls() {
         let calls = ActiveCalls::default();
-        let refusal = || calls.open_request().map(drop).expect_err("refused").message.into_owned();
+        let refusal = || calls.open_request(false).map(drop).expect_err("refused").message.into_owned();
         assert!(refusal().contains("nobody can decide"));
         let first = calls.begin(user("a"));
-        assert!(calls.open_request().is_ok());
+        assert!(calls.open_request(false).is_ok());
         let same = calls.begin(user("a"));
-        assert!(calls.open_request().is_ok(), "two calls of one run");
+        assert!(calls.open_request(false).is_ok(), "two calls of one run");
         let other = calls.begin(user("b"));
         assert!(refusal().contains("Several runs"));
         drop((first, same));
-        assert!(calls.open_request().is_ok());
+        assert!(calls.open_request(false).is_ok());
         let person = calls.begin(None);
         assert!(refusal().contains("nobody can decide"));
         drop((other, person));
         assert!(refusal().contains("nobody can decide"));
         let call = calls.begin(user("a"));
-        let open: Vec<_> = (0..MAX_SAMPLING_REQUESTS).map(|_| calls.open_request().expect("one more")).collect();
+        let open: Vec<_> = (0..MAX_SAMPLING_REQUESTS).map(|_| calls.open_request(false).expect("one more")).collect();
         assert!(call.is_waiting());
         drop(open);
         assert!(!call.is_waiting() && refusal().contains("too many"), "also if they were answered");
+        let forms: Vec<_> = (0..MAX_FORM_REQUESTS).map(|_| calls.open_request(true).expect("one more")).collect();
+        assert!(call.is_waiting() && calls.open_request(true).is_err(), "forms count by themselves");
+        drop(forms);
     }
 
     #[test]
@@ -271,7 +314,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let calls = ActiveCalls::default();
         let call = calls.begin(user("a"));
-        let open = calls.open_request().expect("open");
+        let open = calls.open_request(false).expect("open");
         let (limit, long) = (Duration::from_millis(300), Duration::from_millis(1_200));
         let slept = || runtime.block_on(async { call.within(limit, tokio::time::sleep(long)).await });
         assert_eq!(slept(), Some(()));
