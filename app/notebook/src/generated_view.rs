@@ -127,9 +127,11 @@ impl GeneratedView {
 
     fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
-        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
         let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
-        paint_clipped_text(ui, rect.min, rect.width() - 64.0, &read.title, &style, colours.ink);
+        let place = pos2(rect.left(), rect.center().y - style.line / 2.0);
+        paint_clipped_text(ui, place, rect.width() - 64.0, &read.title, &style, colours.ink);
         if !read.title.is_empty() {
             set_accessible_name(&response, Role::Heading, &read.title);
         }

@@ -90,7 +90,8 @@ pub(super) fn link(
         ui.painter().galley(at, galley, colour);
     }
     if let CollectionCell::Link { target, to, .. } = cell {
-        let response = ui.interact(rect, id.with("link"), Sense::click() - Sense::FOCUSABLE);
+        let area = Rect::from_x_y_ranges(rect.x_range(), inner.y_range());
+        let response = ui.interact(area, id.with("link"), Sense::click() - Sense::FOCUSABLE);
         set_accessible_name(&response, Role::Link, &words);
         if response.hovered() {
             ui.painter().hline(at.x..=rect.right() - pad, rect.bottom() - 2.0, Stroke::new(1.0, colours.accent));

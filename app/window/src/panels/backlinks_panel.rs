@@ -16,10 +16,10 @@ use text::outline::NoteLink;
 use text::untrusted_text;
 use ui::icons;
 use ui::text::shown_name;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, word_button};
 
-const BACKLINK_ROW_HEIGHT: f32 = 24.0;
+const BACKLINK_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 
 /// A row of the panel.
 enum BacklinkRow {
@@ -146,12 +146,13 @@ impl BacklinksPanel {
         };
         self.refresh(ui.ctx(), driver, note);
         let (mut find, mut linked) = (false, None);
+        // The rows are placed by their height alone.
+        ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("links").auto_shrink(false).show_rows(
             ui,
             BACKLINK_ROW_HEIGHT,
             self.lines.len() + 1,
             |ui, range| {
-                ui.spacing_mut().item_spacing.y = 0.0;
                 for line in self.lines.iter().skip(range.start).take(range.len()) {
                     match line {
                         BacklinkRow::Title(text) => title(ui, text),
@@ -396,12 +397,12 @@ impl BrokenLinksPage {
         }
         words(ui, &format!("{} that no file answers to. A click goes there.", count(rows.len(), "link")));
         ui.add_space(space::S);
+        ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("broken").auto_shrink(false).show_rows(
             ui,
             BACKLINK_ROW_HEIGHT,
             rows.len(),
             |ui, range| {
-                ui.spacing_mut().item_spacing.y = 0.0;
                 for (note, path, target, at, line) in rows.iter().skip(range.start).take(range.len()) {
                     let (rect, response) = clickable(ui, &format!("{path}: {target}"), 0.0);
                     let colours = ThemeColors::of(ui);

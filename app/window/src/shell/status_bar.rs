@@ -524,7 +524,6 @@ fn theme_button(
         ColorTheme::Light => (icons::SUN, "Theme: light"),
         ColorTheme::Dark => (icons::MOON, "Theme: dark"),
     };
-    // The status bar is lower than a touch target, so the button extends beyond it.
     let center = pos2(right - 14.0, ui.max_rect().center().y);
     let rect = Rect::from_center_size(center, Vec2::splat(size::MIN_CLICK_HEIGHT));
     let response = ui.interact(rect, ui.scope_id().with("theme"), Sense::click());
