@@ -158,7 +158,7 @@ fn placed_controls(window: &Driven) -> Vec<Vec<PlacedControl>> {
                 let is_control = CONTROL_ROLES.contains(&role);
                 is_control.then_some(PlacedControl { role, name, rect: it.rect, clickable: it.interact_rect })
             });
-            placed.collect()
+            placed.collect::<Vec<_>>()
         });
         controls.collect()
     })
@@ -172,7 +172,7 @@ fn small_controls(window: &Driven) -> Vec<String> {
     let is_small = |control: &&PlacedControl| {
         let is_in_text = control.role == Role::Link && control.name.starts_with(LINK_IN_TEXT);
         let is_narrow = control.rect.width() < LEAST_WIDTH && control.name != "Move block";
-        !is_in_text && (control.rect.height() < LEAST_HEIGHT || is_narrow)
+        !is_in_text && (control.rect.height() < LEAST_HEIGHT - 0.1 || is_narrow)
     };
     let small = layers.iter().flatten().filter(is_small);
     small
@@ -183,7 +183,7 @@ fn small_controls(window: &Driven) -> Vec<String> {
         .collect()
 }
 
-/// Controls that partly cover others. One on another, as the cross on a tab, is meant.
+/// Controls that partly cover others. A control inside another, such as the cross of a tab, is none of them.
 fn overlapping_controls(window: &Driven) -> Vec<String> {
     let mut faults = Vec::new();
     let is_beside_a_row = |one: &PlacedControl| BESIDE_A_ROW.iter().any(|name| one.name.starts_with(name));
@@ -192,7 +192,8 @@ fn overlapping_controls(window: &Driven) -> Vec<String> {
         for (place, one) in layer.iter().enumerate() {
             for other in &layer[..place] {
                 let both = one.clickable.intersect(other.clickable);
-                let is_on_it = one.rect.contains_rect(other.rect) || other.rect.contains_rect(one.rect);
+                let (rect, below) = (one.rect.expand(0.1), other.rect.expand(0.1));
+                let is_on_it = rect.contains_rect(other.rect) || below.contains_rect(one.rect);
                 if !is_on_it && both.is_positive() && both.width() > MOST_OVERLAP && both.height() > MOST_OVERLAP {
                     faults.push(format!("“{}” {:?} lies on “{}” {:?}", one.name, one.rect, other.name, other.rect));
                 }
