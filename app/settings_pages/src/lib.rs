@@ -6,6 +6,7 @@
 pub mod devices;
 pub mod embeddings;
 mod mcp_servers;
+pub mod obsidian;
 pub mod providers;
 pub mod sections;
 

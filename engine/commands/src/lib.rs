@@ -166,7 +166,7 @@ command_table!(
         "folder.obsidian",
         "Use Obsidian settings",
         &[],
-        "Take over daily notes, templates and attachments from the vault."
+        "Take over the vault's daily notes, templates, bookmarks and keys."
     ),
     FolderRescan = window_command("folder.rescan", "Rescan files", &["F5"], "Look for changed files in all volumes."),
     VolumeClose = window_command(

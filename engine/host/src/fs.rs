@@ -6,7 +6,6 @@ pub use user_files::{atomic_write, confined_dir, folder_names::folder_names};
 pub(crate) mod bulk_create;
 pub mod convert;
 pub mod copy;
-pub mod obsidian_settings;
 pub(crate) mod read;
 pub(crate) mod scan;
 pub mod shipped_files;
