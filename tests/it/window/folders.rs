@@ -2,7 +2,7 @@
 
 use super::source_control::{git, has};
 use super::*;
-use host::desktop::FolderChoice;
+use host::desktop::PathChoice;
 use std::sync::Arc;
 
 /// A folder beside the volume, with a note to start with.
@@ -67,7 +67,7 @@ fn the_chosen_folder_shows_the_note_it_begins_with() {
     let folder = other(&bench);
     let mut window = bench.opened();
     let chosen = folder.clone();
-    window.state_mut().use_folder_chooser(Arc::new(move || FolderChoice::Chosen(chosen.clone())));
+    window.state_mut().use_folder_chooser(Arc::new(move || PathChoice::Chosen(chosen.clone())));
     press(&mut window, CTRL, Key::O);
     window.get_by_label("Browse…").click();
     let says = "Dismiss: Opened other: 3 notes, 1 attachment";
@@ -92,7 +92,7 @@ fn without_a_chooser_the_path_is_typed_and_completed() {
     let count = asked.clone();
     window.state_mut().use_folder_chooser(Arc::new(move || {
         count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        FolderChoice::Unavailable
+        PathChoice::Unavailable
     }));
     press(&mut window, CTRL, Key::O);
     window.get_by_label("Browse…").click();
