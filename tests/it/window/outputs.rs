@@ -5,7 +5,7 @@ use egui::Key;
 use egui_kittest::kittest::Queryable;
 use engine::Command;
 use host::desktop::PathChoice;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// A window in which all cells of this note have run.
@@ -207,7 +207,7 @@ fn the_systems_dialog_names_the_file_of_an_output() {
     let file = folder.path().join("rain.txt");
     let (chosen, proposed) = (file.clone(), Arc::new(Mutex::new(PathBuf::new())));
     let told = proposed.clone();
-    window.state_mut().use_new_file_chooser(Arc::new(move |path| {
+    window.state_mut().use_new_file_chooser(Arc::new(move |path: &Path| {
         *told.lock().expect("a lock") = path.to_owned();
         PathChoice::Chosen(chosen.clone())
     }));
@@ -221,7 +221,7 @@ fn the_systems_dialog_names_the_file_of_an_output() {
     let name = proposed.lock().expect("a lock").file_name().map(|name| name.to_string_lossy().into_owned());
     assert_eq!(name.as_deref(), Some("Out 1.txt"));
     assert!(window.query_by_label("New file").is_none(), "our own dialog is closed");
-    window.state_mut().use_new_file_chooser(Arc::new(|_| PathChoice::Unavailable));
+    window.state_mut().use_new_file_chooser(Arc::new(|_: &Path| PathChoice::Unavailable));
     browse(&mut window);
     shows(&mut window, "There's no dialog for files on this desktop. Type the path.");
     assert!(window.query_by_label("New file").is_some(), "the path is typed");
