@@ -253,8 +253,10 @@ impl GeneratedView {
                 format!("Run the note's cells to see {name}.")
             }
             Some(generated_view::ValueName::Variable(_)) if self.waits.is_some() => "Asking the kernel…".to_owned(),
-            Some(generated_view::ValueName::Variable(name)) if self.tells => format!("The cells have made no {name}."),
-            Some(generated_view::ValueName::Variable(_)) => "This kernel does not tell its variables.".to_owned(),
+            Some(generated_view::ValueName::Variable(name)) if self.tells => {
+                format!("The cells haven't created {name}.")
+            }
+            Some(generated_view::ValueName::Variable(_)) => "This kernel doesn't list its variables.".to_owned(),
             None => String::new(),
         };
         words(ui, &said, TextLook::Caption, ThemeColors::of(ui).muted);
@@ -430,7 +432,7 @@ fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
 fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
     let colours = ThemeColors::of(ui);
     if grid.rows.is_empty() {
-        return words(ui, "Nothing is in this table.", TextLook::Caption, colours.muted);
+        return words(ui, "This table is empty.", TextLook::Caption, colours.muted);
     }
     #[allow(clippy::cast_precision_loss, reason = "a few hundred letters")]
     let wide = |column: usize| {

@@ -227,9 +227,9 @@ impl CellEditor {
     fn value(&self, kind: PropertyKind) -> Result<Option<Value>, &'static str> {
         let value = parse_typed(kind, &self.text);
         match (kind, &value) {
-            (PropertyKind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
+            (PropertyKind::Number, Value::String(_)) => Err("Enter a number, such as 4.5."),
             (PropertyKind::Date, Value::String(text)) if text::task::CalendarDay::parse(text).is_none() => {
-                Err("A date is written as 2026-11-22.")
+                Err("Enter a date, such as 2026-11-22.")
             }
             _ => Ok(Some(value)),
         }

@@ -119,7 +119,7 @@ impl BacklinksPanel {
             Some((_, searching)) => {
                 self.lines.extend((0..self.mentions.len()).map(BacklinkRow::Mention));
                 let words = match (searching.is_some(), self.mentions.is_empty()) {
-                    (true, _) => "Looking through the notes…",
+                    (true, _) => "Searching the notes…",
                     (false, true) => "No unlinked mentions",
                     (false, false) => "",
                 };
@@ -132,7 +132,7 @@ impl BacklinksPanel {
             let words = match (&self.related.trouble, self.related.is_asking()) {
                 (Some(why), _) => why.as_str(),
                 (None, true) => "Searching…",
-                (None, false) => "No other note is near to this one.",
+                (None, false) => "There are no related notes.",
             };
             self.lines.push(BacklinkRow::Words(words.to_owned()));
         }
@@ -392,10 +392,10 @@ impl BrokenLinksPage {
         let rows = &self.rows;
         ui.add_space(space::M);
         if rows.is_empty() {
-            words(ui, if self.left.is_empty() { "Every link leads somewhere." } else { "Looking through the links…" });
+            words(ui, if self.left.is_empty() { "There are no broken links." } else { "Checking the links…" });
             return;
         }
-        words(ui, &format!("{} that no file answers to. A click goes there.", count(rows.len(), "link")));
+        words(ui, &format!("{} to files that don't exist. Click one to go to it.", count(rows.len(), "link")));
         ui.add_space(space::S);
         ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("broken").auto_shrink(false).show_rows(

@@ -93,7 +93,7 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
             return (format!("File cannot be written: {why}"), StatusTone::Warn);
         }
         if note.file.gone {
-            let says = "The file was removed by another program; typing makes it again";
+            let says = "Another program removed the file; typing creates it again";
             return (says.to_owned(), StatusTone::Warn);
         }
         if let Some(why) = note.read_only() {
@@ -464,7 +464,7 @@ impl StatusItem {
         match (&self.part, context.note) {
             (StatusPart::Kernel, Some(note)) => {
                 menu_below(&response, "Kernel", |ui| kernel_menu_items(ui, note, context.shortcuts, actions));
-                response.on_hover_text("What runs the cells, and what can be done with it");
+                response.on_hover_text("The kernel that runs the cells, and its commands");
             }
             (StatusPart::Sync(standing), note) => {
                 response.on_hover_ui(|ui| {
