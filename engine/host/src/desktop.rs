@@ -4,6 +4,7 @@
 //! All of them wait for disks, other programs or people, so call them on a separate thread.
 
 use crate::fs::confined_dir::ConfinedPath;
+use crate::fs::file_rights::is_executable_by_anyone;
 use anyhow::{anyhow, bail};
 use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
@@ -146,20 +147,10 @@ pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> anyhow::Result<
         return Ok(path.parent().unwrap_or(&file.root).to_owned());
     }
     let is_launcher = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("desktop"));
-    if is_launcher || is_executable(&meta) {
+    if is_launcher || is_executable_by_anyone(&meta) {
         bail!("it's a program and would be started; show it in its folder instead: {}", file.display());
     }
     Ok(path)
-}
-
-#[cfg(unix)]
-fn is_executable(meta: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &std::fs::Metadata) -> bool {
-    false
 }
 
 /// Opens a file or folder with the user's default program.

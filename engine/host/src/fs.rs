@@ -1,7 +1,7 @@
 //! The user's files: reading, writing, moving and watching them, always inside their volume.
 
 pub(crate) use user_files::move_files;
-pub use user_files::{atomic_write, confined_dir, folder_names::folder_names};
+pub use user_files::{atomic_write, confined_dir, file_rights, folder_names::folder_names};
 
 pub(crate) mod bulk_create;
 pub mod convert;

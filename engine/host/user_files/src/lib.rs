@@ -3,5 +3,6 @@
 
 pub mod atomic_write;
 pub mod confined_dir;
+pub mod file_rights;
 pub mod folder_names;
 pub mod move_files;
