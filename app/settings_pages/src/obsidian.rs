@@ -226,7 +226,7 @@ mod tests {
         let daily = r#"{"folder": "Daily/", "format": "YYYY/MM", "template": "T/Day"}"#;
         for (place, own) in [("./", Some("")), ("./img", Some("img")), ("Files", Some("/Files")), ("/", None)] {
             let app = format!(r#"{{"attachmentFolderPath": "{place}", "x": [1]}}"#);
-            let files = [("daily-notes.json", daily), ("templates.json", "{not json"), ("app.json", &app)];
+            let files = [("daily-notes.json", daily), ("templates.json", "{not json"), ("app.json", app.as_str())];
             assert_eq!(read(&files).attachment_folder.as_deref(), own, "{place}");
             let (settings, left_out) = applied(&files);
             assert_eq!((&*settings.daily_folder, &*settings.daily_format), ("Daily", "YYYY/MM"));
@@ -236,7 +236,7 @@ mod tests {
         let long = "x".repeat(MAX_VALUE_BYTES + 1);
         for bad in ["../out", "a\\nb", &long] {
             let daily = format!(r#"{{"folder": "{bad}", "format": 7}}"#);
-            assert_eq!(read(&[("daily-notes.json", &daily)]).daily_folder, None, "{bad}");
+            assert_eq!(read(&[("daily-notes.json", daily.as_str())]).daily_folder, None, "{bad}");
         }
     }
 
