@@ -20,7 +20,7 @@ pub(crate) fn show(lines: &mut SettingsRows<'_>, config: &AgentConfig) -> Vec<Co
     });
     let chosen = APPROVAL_TIMES.iter().position(|(_, seconds)| *seconds == config.approval.timeout_seconds);
     let about = match chosen {
-        Some(_) => "A request that you don't answer by then is denied.".to_owned(),
+        Some(_) => "A request without an answer is denied after that.".to_owned(),
         None => format!("A request is denied after {} seconds.", config.approval.timeout_seconds),
     };
     lines.show_matching_row("Approval requests stay open", &about, |ui| {
