@@ -260,13 +260,13 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedSearchError {
     /// The name or the query is empty.
-    #[error("a search is kept by a name and what is asked")]
+    #[error("a saved search needs a name and a query")]
     Empty,
     /// The name or the query is too long.
-    #[error("the name of a search, and what it asks, have at most {MAX_SAVED_SEARCH_BYTES} bytes")]
+    #[error("the name and the query of a saved search have at most {MAX_SAVED_SEARCH_BYTES} bytes")]
     TooLong,
     /// There are too many saved searches.
-    #[error("{MAX_SAVED_SEARCHES} searches are kept already; forget one first")]
+    #[error("{MAX_SAVED_SEARCHES} searches are saved already; delete one first")]
     TooMany,
 }
 

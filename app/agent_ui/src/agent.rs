@@ -564,7 +564,8 @@ impl AgentPanel {
 
     /// Draws the button that switches to another session with pending approvals.
     fn elsewhere(&mut self, ui: &mut Ui, agents: &RunsState, count: usize) {
-        let words = if count == 1 { "Another session waits for you" } else { "Other sessions wait for you" };
+        let words =
+            if count == 1 { "Another session needs your approval" } else { "Other sessions need your approval" };
         if text_button(ui, words, false).clicked() {
             let other = agents.open_runs().find(|run| run.about.ending.is_none() && run.pending().next().is_some());
             self.turn(other.map(|run| run.about.session));

@@ -283,7 +283,7 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
         let state = match gone {
             0 => String::new(),
             gone if gone == all => ", taken back".to_owned(),
-            gone => format!(", {gone} of {all} hunks taken back"),
+            gone => format!(", {gone} of {all} hunks reverted"),
         };
         let what = match &change.what {
             ChangeKind::Created { .. } => "created",

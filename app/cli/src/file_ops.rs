@@ -129,7 +129,7 @@ pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Resu
 pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     wait_for_links(scene)?;
     perform_move(scene, Command::UndoMove)?;
-    writeln!(scene.out, "taken back")?;
+    writeln!(scene.out, "undone")?;
     Ok(EXIT_DONE)
 }
 
@@ -184,7 +184,7 @@ fn delete_from_trash(scene: &mut CommandContext<'_>, files: Vec<DocId>) -> Resul
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"deleted": count}))?;
     } else {
-        writeln!(scene.out, "deleted for good: {count}")?;
+        writeln!(scene.out, "permanently deleted: {count}")?;
     }
     Ok(())
 }

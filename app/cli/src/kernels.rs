@@ -26,7 +26,7 @@ pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &GrantArguments) -
     let (read, write, network) = (paths(&args.read), paths(&args.write), args.network);
     let nothing = args.none;
     if nothing && (network || !read.is_empty() || !write.is_empty()) {
-        return Err(CliError::usage("--none takes all back: it stands alone".to_owned()));
+        return Err(CliError::usage("--none revokes all permissions, and takes no other option".to_owned()));
     }
     if let Some(path) = read.iter().chain(&write).find(|path| !path.exists()) {
         return Err(CliError::usage(format!("{}: no such file or folder; grant one that exists", path.display())));

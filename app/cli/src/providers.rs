@@ -284,7 +284,7 @@ fn print_provider_test(
     let tested = found.map_err(|why| CliError { code: EXIT_FAILED, why: why.why })?;
     let models = tested.models.as_ref().map_or(0, Vec::len);
     let said = match tested.listed {
-        None => "It has no list of models to look at.".to_owned(),
+        None => "It doesn't list its models.".to_owned(),
         Some(true) => format!("“{}” is one of its models ({models}).", endpoint.model),
         Some(false) => {
             let why = format!(

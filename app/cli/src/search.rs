@@ -28,7 +28,7 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
     let mut text = args.query.as_str().to_owned();
     if let Some(name) = text.strip_prefix('@') {
         text = saved_searches(scene)?.into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or_else(
-            || CliError::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are")),
+            || CliError::usage(format!("there's no saved search “{name}”; `tracebook searches` lists those that are")),
         )?;
     }
     let limit = number_option("limit", args.limit.as_deref())?
@@ -69,7 +69,7 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArgume
         (Some(name), None, true) => {
             settings.searches.retain(|(known, _)| known != name);
             if settings.searches == before {
-                return Err(CliError::usage(format!("no search is kept as “{name}”")));
+                return Err(CliError::usage(format!("there's no saved search “{name}”")));
             }
         }
         (Some(name), Some(query), false) => {
@@ -77,7 +77,7 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArgume
         }
         (None, None, false) => {}
         (_, _, true) => return Err(CliError::usage("--forget needs the name of a search, and nothing else")),
-        (_, _, false) => return Err(CliError::usage("a search is kept by a name and what is asked")),
+        (_, _, false) => return Err(CliError::usage("a saved search needs a name and a query")),
     }
     if settings.searches != before {
         scene.handle.run_command(Command::Set { settings: Box::new(settings.clone()) })?;
@@ -238,7 +238,7 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &IndexArguments) -
             if scene.json {
                 writeln!(scene.out, "{}", json!({"ok": found.is_empty(), "found": found}))?;
             } else if found.is_empty() {
-                writeln!(scene.out, "The search index is whole.")?;
+                writeln!(scene.out, "The search index is complete.")?;
             } else {
                 found.iter().try_for_each(|line| writeln!(scene.out, "{line}"))?;
                 writeln!(scene.out, "It was made again.")?;

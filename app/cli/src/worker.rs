@@ -324,7 +324,7 @@ fn carry_out(
             let agents = session.agents();
             let Some(known) = agents.run(run) else {
                 let said = session.problems().get(problems..).unwrap_or_default().last().cloned();
-                let why = said.unwrap_or_else(|| "the question was not taken".to_owned());
+                let why = said.unwrap_or_else(|| "the question was not accepted".to_owned());
                 return (None, (!agents.is_request_pending(run) && !agents.is_reading()).then_some(why), Vec::new());
             };
             let parts = agents.run_family(run).into_iter().filter_map(|part| agents.run(part));

@@ -84,7 +84,7 @@ impl AssetBytes {
             AssetBytes::Blob(hash) => {
                 let read = handle.context("the workspace is closing")?.read_blob(*hash);
                 read.map_err(|why| match why.is_missing() {
-                    true => anyhow!("it is not here yet: it comes once a device is there that has it"),
+                    true => anyhow!("it isn't on this device yet: it arrives when a device that has it is connected"),
                     false => why.into(),
                 })
             }
@@ -635,7 +635,7 @@ fn requested_text(session: &Session, note: DocId, name: &str) -> Option<Arc<str>
     };
     let places: Vec<String> = hubs.map(place).collect();
     let size = ui::text::amount(size);
-    Some(Arc::from(format!("{path} ({size}) is not here yet; it comes over {}", places.join(", "))))
+    Some(Arc::from(format!("{path} ({size}) isn't on this device yet; it arrives over {}", places.join(", "))))
 }
 
 fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {

@@ -209,8 +209,8 @@ impl DataTable {
     fn head_height(&self, data: &TableData) -> f32 {
         match (self.has_head(), is_summarized(data)) {
             (false, _) => 0.0,
-            (true, false) => DATA_TABLE_ROW_HEIGHT,
-            (true, true) => DATA_TABLE_ROW_HEIGHT + SUMMARY_HEIGHT,
+            (true, false) => size::MIN_CLICK_HEIGHT,
+            (true, true) => size::MIN_CLICK_HEIGHT + SUMMARY_HEIGHT,
         }
     }
 
@@ -223,7 +223,7 @@ impl DataTable {
             + self.head_height(data)
             + data.rows.min(MAX_VISIBLE_TABLE_ROWS) as f32 * DATA_TABLE_ROW_HEIGHT
             + TABLE_SCROLL_BAR_WIDTH
-            + DATA_TABLE_ROW_HEIGHT
+            + size::MIN_CLICK_HEIGHT
     }
 
     fn shown(&self, data: &TableData) -> usize {
@@ -294,7 +294,7 @@ impl DataTable {
         self.left = self.left.clamp(0.0, (wide - body.width()).max(0.0));
         self.body(ui, id, name, &data, body, &spans);
         if head > 0.0 {
-            let head = body.with_min_y(top).with_max_y(top + DATA_TABLE_ROW_HEIGHT);
+            let head = body.with_min_y(top).with_max_y(top + size::MIN_CLICK_HEIGHT);
             self.head(ui, id, &data, head, &spans);
             self.summaries(ui, id, &data, body.with_min_y(head.bottom()).with_max_y(body.top()), &spans);
         }
@@ -307,12 +307,15 @@ impl DataTable {
             (None, true) => format!("{shown} of {all}"),
             (None, false) => all,
         };
-        let used = paint_clipped_text(ui, foot + vec2(0.0, 2.0), width, &words, &theme::caption(), colours.muted);
-        let count =
-            ui.interact(Rect::from_min_size(foot, vec2(used, DATA_TABLE_ROW_HEIGHT)), id.with("count"), Sense::hover());
+        let used = paint_clipped_text(ui, foot + vec2(0.0, 6.0), width, &words, &theme::caption(), colours.muted);
+        let count = ui.interact(
+            Rect::from_min_size(foot, vec2(used, size::MIN_CLICK_HEIGHT)),
+            id.with("count"),
+            Sense::hover(),
+        );
         set_accessible_name(&count, Role::Label, &words);
         let text = if self.copy.is_some() { "Copying …" } else { "Copy" };
-        let button = Rect::from_min_size(foot + vec2(used + space::L, -2.0), vec2(64.0, DATA_TABLE_ROW_HEIGHT));
+        let button = Rect::from_min_size(foot + vec2(used + space::L, 0.0), vec2(64.0, size::MIN_CLICK_HEIGHT));
         if word_button(ui, button, id.with("copy"), text, &format!("Copy rows of {name}")).clicked() {
             self.copy_rows(ui.ctx());
         }
@@ -547,8 +550,7 @@ impl DataTable {
         let style = theme::inter_font(InterCut::SemiBold, 13.0);
         let mut wish = None;
         for (place, ((x, wide), column)) in spans.iter().zip(&data.columns).enumerate() {
-            let cell =
-                Rect::from_min_size(pos2(head.left() + x - self.left, head.top()), vec2(*wide, DATA_TABLE_ROW_HEIGHT));
+            let cell = Rect::from_min_size(pos2(head.left() + x - self.left, head.top()), vec2(*wide, head.height()));
             if cell.right() < head.left() || cell.left() > head.right() {
                 continue;
             }
@@ -569,7 +571,7 @@ impl DataTable {
             job.append(
                 &untrusted_text::escape_line(&column.name),
                 0.0,
-                format(style.clone(), DATA_TABLE_ROW_HEIGHT, colours.ink),
+                format(style.clone(), head.height(), colours.ink),
             );
             job.wrap = egui::text::TextWrapping::truncate_at_width((wide - 2.0 * space::S - mark).max(1.0));
             let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));

@@ -127,9 +127,11 @@ impl GeneratedView {
 
     fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
-        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
         let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
-        paint_clipped_text(ui, rect.min, rect.width() - 64.0, &read.title, &style, colours.ink);
+        let place = pos2(rect.left(), rect.center().y - style.line / 2.0);
+        paint_clipped_text(ui, place, rect.width() - 64.0, &read.title, &style, colours.ink);
         if !read.title.is_empty() {
             set_accessible_name(&response, Role::Heading, &read.title);
         }
@@ -251,8 +253,10 @@ impl GeneratedView {
                 format!("Run the note's cells to see {name}.")
             }
             Some(generated_view::ValueName::Variable(_)) if self.waits.is_some() => "Asking the kernel…".to_owned(),
-            Some(generated_view::ValueName::Variable(name)) if self.tells => format!("The cells have made no {name}."),
-            Some(generated_view::ValueName::Variable(_)) => "This kernel does not tell its variables.".to_owned(),
+            Some(generated_view::ValueName::Variable(name)) if self.tells => {
+                format!("The cells haven't created {name}.")
+            }
+            Some(generated_view::ValueName::Variable(_)) => "This kernel doesn't list its variables.".to_owned(),
             None => String::new(),
         };
         words(ui, &said, TextLook::Caption, ThemeColors::of(ui).muted);
@@ -428,7 +432,7 @@ fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
 fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
     let colours = ThemeColors::of(ui);
     if grid.rows.is_empty() {
-        return words(ui, "Nothing is in this table.", TextLook::Caption, colours.muted);
+        return words(ui, "This table is empty.", TextLook::Caption, colours.muted);
     }
     #[allow(clippy::cast_precision_loss, reason = "a few hundred letters")]
     let wide = |column: usize| {

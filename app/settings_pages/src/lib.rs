@@ -3,9 +3,11 @@
 //! A page shows the current values and returns changes. What blocks, such as the configuration and other programs, runs
 //! on threads of its own.
 
+mod agent_reach;
 pub mod devices;
 pub mod embeddings;
 mod mcp_servers;
+pub mod obsidian;
 pub mod providers;
 pub mod sections;
 pub mod volumes;

@@ -1,6 +1,7 @@
 //! The agents page: language models and their status, the configuration's path, MCP servers, and what runs without
 //! approval. Keys are never shown.
 
+use crate::agent_reach;
 use crate::mcp_servers::McpServerSettings;
 use agent::config::{AgentConfig, MemoryConfig};
 use agent::memory::place::MemoryPlace;
@@ -105,6 +106,10 @@ impl ProviderSettings {
         self.memory(lines, &config.memory);
         self.servers.show(lines, setup, wishes);
         self.approvals(lines, config.approval.auto_approve_level);
+        let changes = agent_reach::show(lines, config);
+        if !changes.is_empty() {
+            self.writer.change(lines.ui.ctx(), &self.folder, changes);
+        }
         rules(lines, agents, wishes);
     }
 

@@ -6,6 +6,7 @@ pub mod fallback_fonts;
 pub mod force_layout;
 pub mod fuzzy;
 pub mod icons;
+pub mod key_names;
 pub mod layout;
 pub mod menus;
 pub mod page_parts;

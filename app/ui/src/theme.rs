@@ -325,7 +325,7 @@ pub mod size {
     /// Width of the rail at the left edge.
     pub const ACTIVITY_RAIL_WIDTH: f32 = 44.0;
     /// Height of the status bar.
-    pub const STATUS_BAR_HEIGHT: f32 = 24.0;
+    pub const STATUS_BAR_HEIGHT: f32 = MIN_CLICK_HEIGHT;
     /// Width of the command palette.
     pub const PALETTE_WIDTH: f32 = 640.0;
     /// Width of a dialog.

@@ -87,7 +87,8 @@ impl ToastStack {
                         let job = egui::text::LayoutJob::simple(text.clone(), style.font, colours.ink, 360.0);
                         ui.label(job);
                         if let Some((word, command)) = offer {
-                            let (rect, _) = ui.allocate_exact_size(vec2(60.0, 24.0), Sense::hover());
+                            let (rect, _) =
+                                ui.allocate_exact_size(vec2(60.0, theme::size::MIN_CLICK_HEIGHT), Sense::hover());
                             let id = Id::unique("toasts").with(("action", number));
                             if super::widgets::word_button(ui, rect, id, word, word).clicked() {
                                 (chosen, closed) = (Some(*command), Some(index));

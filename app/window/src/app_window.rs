@@ -19,7 +19,7 @@ use editor::{figure, spelling};
 use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
-use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, PdfPrinter};
+use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::logging::FrameLog;
 use notebook::collection;
@@ -104,6 +104,7 @@ impl AppWindow {
             host: HostLink {
                 driver,
                 folder_chooser: None,
+                new_file_chooser: None,
                 file_opener: None,
                 notifier: None,
                 safe_mode,
@@ -258,6 +259,11 @@ impl AppWindow {
     /// Sets the folder chooser that **Browse…** shows.
     pub fn use_folder_chooser(&mut self, chooser: FolderChooser) {
         self.host.folder_chooser = Some(chooser);
+    }
+
+    /// Sets the dialog for a new file that **Browse…** shows.
+    pub fn use_new_file_chooser(&mut self, chooser: NewFileChooser) {
+        self.host.new_file_chooser = Some(chooser);
     }
 
     /// Sets the function that **Print…** calls.

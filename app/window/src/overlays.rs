@@ -3,6 +3,8 @@
 pub(crate) mod code_completion;
 pub(crate) mod command_aliases;
 pub(crate) mod command_palette;
+pub(crate) mod destination_field;
+pub(crate) mod dialog_parts;
 pub(crate) mod dialogs;
 pub(crate) mod export_form;
 pub(crate) mod find_bar;

@@ -250,7 +250,7 @@ pub fn parse_tasks(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
         if !plain.trim().is_empty() {
             match text::yaml_edit::parse_typed::<TaskBlock>(&plain) {
                 Ok(read) => block = read,
-                Err(error) => problems.push(format!("what stands below the task {id} cannot be read: {error}")),
+                Err(error) => problems.push(format!("the text below the task {id} can't be read: {error}")),
             }
         }
         let standing = TaskStatus::from_mark(task.mark);

@@ -32,7 +32,7 @@ pub(super) enum FormulaError {
     NotTimeSpan { words: String },
     #[error("a text of the collection grows too long")]
     TextTooLong,
-    #[error("such values cannot be worked out with {sign}")]
+    #[error("{sign} can't be used with these values")]
     UnfitOperands { sign: String },
     #[error("a date has no such part: {part}")]
     UnknownDatePart { part: String },

@@ -167,7 +167,7 @@ command_table!(
         "folder.obsidian",
         "Use Obsidian settings",
         &[],
-        "Take over daily notes, templates and attachments from the vault."
+        "Take over the vault's daily notes, templates, bookmarks and keys."
     ),
     FolderRescan = window_command("folder.rescan", "Rescan files", &["F5"], "Look for changed files in all volumes."),
     VolumeClose = window_command(
@@ -923,7 +923,7 @@ command_table!(
                 "print it: md, html, or json (agent.json with all branches and runs)"
             ),
             command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
-            command_argument("delete", ArgumentForm::Flag, "delete it and its runs for good"),
+            command_argument("delete", ArgumentForm::Flag, "permanently delete it and its runs"),
         ],
         "List sessions. For one session, print its messages.",
     ),
@@ -932,7 +932,7 @@ command_table!(
         "List approvals",
         "approvals",
         &[
-            command_argument("APPROVAL", ArgumentForm::Optional, "which, as the list has it"),
+            command_argument("APPROVAL", ArgumentForm::Optional, "the approval, as listed"),
             command_argument("allow", ArgumentForm::Flag, "allow it"),
             command_argument("deny", ArgumentForm::Flag, "deny it"),
             command_argument("scope", ArgumentForm::Value, "how far that reaches: once, run, project, always"),
@@ -1093,7 +1093,7 @@ command_table!(
         work::GIT_ARGUMENTS,
         "Read or change the Git repository of the current folder or of a volume. Status, diff, log, show, blame and \
          lists of branches and stashes need no Git program; the rest runs yours, with its hooks, keys and settings. \
-         commit takes what is staged, or all changes if nothing is. A merge or pull with conflicts is taken back. \
+         commit takes what is staged, or all changes if nothing is. A merge or pull with conflicts is undone. \
          clone opens the new folder as a volume; OWNER/NAME is a repository of GitHub, whose files come without Git if \
          it isn't installed.",
     ),
@@ -1159,7 +1159,7 @@ command_table!(
             command_argument(
                 "delete",
                 ArgumentForm::Value,
-                "delete this file of the trash for good: its old path, its name or its id"
+                "permanently delete this file of the trash: its old path, its name or its id"
             ),
             command_argument("empty", ArgumentForm::Flag, "permanently delete everything in it"),
         ],

@@ -1,9 +1,10 @@
-//! Services of the desktop: the folder chooser, opening files in other programs, printing, notifications, and
+//! Services of the desktop: choosers of folders and new files, opening files in other programs, printing, notifications, and
 //! completion of typed paths.
 //!
 //! All of them wait for disks, other programs or people, so call them on a separate thread.
 
 use crate::fs::confined_dir::ConfinedPath;
+use crate::fs::file_rights::is_executable_by_anyone;
 use anyhow::{anyhow, bail};
 use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
@@ -19,35 +20,52 @@ const MAX_FOLDER_COMPLETIONS: usize = 6;
 /// Maximum number of a folder's entries that completion reads.
 const MAX_COMPLETED_ENTRIES: usize = 20_000;
 
-/// The answer of the system's folder chooser.
+/// The answer of a chooser of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FolderChoice {
-    /// The folder that the user chose.
+pub enum PathChoice {
+    /// The folder or file that the user chose.
     Chosen(PathBuf),
     /// The user closed the chooser.
     Canceled,
-    /// The desktop has no folder chooser.
+    /// The desktop has no such chooser.
     Unavailable,
 }
 
 /// Shows a folder chooser and waits for the user.
-pub type FolderChooser = Arc<dyn Fn() -> FolderChoice + Send + Sync>;
+pub type FolderChooser = Arc<dyn Fn() -> PathChoice + Send + Sync>;
 
 /// Shows the folder chooser of the desktop's portal, and waits for the user.
-pub fn choose_folder() -> FolderChoice {
+pub fn choose_folder() -> PathChoice {
     let asked = async {
         let request = SelectedFiles::open_file().title("Open folder as volume").accept_label("Open").directory(true);
         request.send().await?.response()
     };
-    match pollster::block_on(asked) {
+    chosen_path(pollster::block_on(asked))
+}
+
+/// Shows a chooser for a new file with this proposed path, and waits for the user.
+pub type NewFileChooser = Arc<dyn Fn(&Path) -> PathChoice + Send + Sync>;
+
+/// Shows the desktop portal's dialog for a new file, and waits for the user.
+pub fn choose_new_file(proposed: &Path) -> PathChoice {
+    let asked = async {
+        let name = proposed.file_name().and_then(|name| name.to_str());
+        let request = SelectedFiles::save_file().title("Save as").accept_label("Save").current_name(name);
+        request.current_folder::<&Path>(proposed.parent())?.send().await?.response()
+    };
+    chosen_path(pollster::block_on(asked))
+}
+
+fn chosen_path(answer: ashpd::Result<SelectedFiles>) -> PathChoice {
+    match answer {
         Ok(chosen) => match chosen.uris().first().and_then(|uri| uri.as_str().strip_prefix("file://")) {
-            Some(path) => FolderChoice::Chosen(PathBuf::from(&*text::outline::percent_decode(path))),
-            None => FolderChoice::Unavailable,
+            Some(path) => PathChoice::Chosen(PathBuf::from(&*text::outline::percent_decode(path))),
+            None => PathChoice::Unavailable,
         },
-        Err(ashpd::Error::Response(ResponseError::Cancelled)) => FolderChoice::Canceled,
+        Err(ashpd::Error::Response(ResponseError::Cancelled)) => PathChoice::Canceled,
         Err(error) => {
-            tracing::info!("the desktop has no folder chooser: {error}");
-            FolderChoice::Unavailable
+            tracing::info!("the desktop has no chooser of files: {error}");
+            PathChoice::Unavailable
         }
     }
 }
@@ -129,20 +147,10 @@ pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> anyhow::Result<
         return Ok(path.parent().unwrap_or(&file.root).to_owned());
     }
     let is_launcher = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("desktop"));
-    if is_launcher || is_executable(&meta) {
+    if is_launcher || is_executable_by_anyone(&meta) {
         bail!("it's a program and would be started; show it in its folder instead: {}", file.display());
     }
     Ok(path)
-}
-
-#[cfg(unix)]
-fn is_executable(meta: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &std::fs::Metadata) -> bool {
-    false
 }
 
 /// Opens a file or folder with the user's default program.

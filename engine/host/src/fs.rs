@@ -1,11 +1,10 @@
 //! The user's files: reading, writing, moving and watching them, always inside their volume.
 
-pub use user_files::{atomic_write, confined_dir, folder_names::folder_names};
+pub use user_files::{atomic_write, confined_dir, file_rights, folder_names::folder_names};
 pub(crate) use user_files::{bulk_create, move_files};
 
 pub mod convert;
 pub mod copy;
-pub mod obsidian_settings;
 pub(crate) mod read;
 pub(crate) mod scan;
 pub mod shipped_files;

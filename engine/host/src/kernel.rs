@@ -20,6 +20,7 @@ use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
 use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry, PendingInquiries};
 use crate::kernel::pure_cache::PureCache;
 use crate::mailbox::{Mailbox, MailboxMessage, StoreWriter};
+use crate::process_group::{end_process_group, start_in_own_group};
 use agent::config::SandboxLimits;
 use anyhow::{Context, bail};
 use engine::{Event, KernelGrant, KernelKind};
@@ -119,18 +120,6 @@ impl KernelProcess {
             }
         }
     }
-}
-
-/// Ends a process that hasn't been waited for, and its children, such as a Jupyter kernel.
-fn end_process_group(child: &mut Child) {
-    #[cfg(unix)]
-    {
-        let group = rustix::process::Pid::from_child(child);
-        // Both calls fail only if the process has ended already.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    // As above.
-    let _ = child.kill();
 }
 
 /// A Jupyter kernel that the user has allowed.
@@ -403,8 +392,7 @@ impl RunningKernels {
     ) -> RunningKernel {
         let mut command = Command::new(&self.program);
         // Ctrl-C in a terminal is for the program; the kernel gets an interrupt message instead.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        start_in_own_group(&mut command);
         command.arg("kernel");
         let kind = KernelKind::of(kernel.map(|kernel| kernel.name.as_str()));
         let saves_state = kind.saves_state() && owner.is_some_and(|(_, saves)| saves);

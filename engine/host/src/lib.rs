@@ -19,6 +19,7 @@ mod lock;
 pub mod logging;
 mod mailbox;
 pub mod maintenance;
+mod process_group;
 pub mod program_server;
 pub mod renderer;
 pub mod rlimits;

@@ -113,14 +113,14 @@ pub fn load_workspace_start(
 fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<Vec<PolicyRule>, OpenError> {
     let Some(kept) = reader.meta(POLICY_RULES_KEY)? else { return Ok(Vec::new()) };
     let Ok(rules) = serde_json::from_slice::<Vec<PolicyRule>>(&kept) else {
-        problems.push("the rules that your answers made can't be read, so none of them counts".to_owned());
+        problems.push("the rules from your approvals can't be read, so none of them applies".to_owned());
         // Kept as one rule that no version can read, so that the next decision doesn't overwrite it.
         return Ok(vec![PolicyRule::from(serde_json::Value::String(String::from_utf8_lossy(&kept).into_owned()))]);
     };
     for (at, _) in rules.iter().enumerate().filter(|(_, rule)| !rule.is_readable()) {
         let number = at + 1;
         problems.push(format!(
-            "rule {number} of those that your answers made can't be read, so it doesn't count; `tracebook approvals \
+            "rule {number} from your approvals can't be read, so it doesn't apply; `tracebook approvals \
              --rules` shows it, and `--forget {number}` removes it"
         ));
     }
@@ -223,8 +223,9 @@ fn load_document<D>(
     let bad = torn + loaded.bad_chunks.len();
     let mut problems = Vec::new();
     if bad > 0 {
-        problems
-            .push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
+        problems.push(format!(
+            "{bad} stored changes can't be read; the text is complete; run `tracebook fsck` to repair the rest"
+        ));
     }
     Ok(LoadedNote { doc: loaded.doc, chunks, problems, bad: bad > 0 })
 }

@@ -9,6 +9,7 @@ mod events;
 mod log_file;
 mod log_queue;
 
+use crate::fs::file_rights;
 use log_file::RotatingLogFile;
 use log_queue::LogQueue;
 use std::ffi::OsStr;
@@ -122,7 +123,7 @@ pub fn millis(time: Duration) -> u64 {
 fn begin(parent: &Path, wanted: Option<&OsStr>, export: Option<ExportLayer>) -> Option<LogQueue> {
     let folder = parent.join(LOG_FOLDER);
     // Without the folder there is no log file. Other code that needs the disk reports the disk's error.
-    let queue = log_file::create_private_folder(&folder).ok().and_then(|()| {
+    let queue = file_rights::create_private_folders(&folder).ok().and_then(|()| {
         set_crash_folder(folder.clone());
         LogQueue::start(RotatingLogFile::new(&folder))
     });

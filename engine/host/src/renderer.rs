@@ -12,6 +12,7 @@ mod worker;
 
 pub use worker::{JobAsker, serve};
 
+use crate::process_group::start_in_own_group;
 use frames::{FrameKind, RenderFrame, read, write};
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
@@ -219,8 +220,7 @@ impl RenderWorker {
         };
         let mut command = Command::new(program);
         // A terminal's Ctrl-C must reach only the main program. A worker ends when its input closes.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        start_in_own_group(&mut command);
         let environment = WORKER_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         command.arg("renderer").env_clear().envs(environment).current_dir(std::env::temp_dir());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

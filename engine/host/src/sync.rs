@@ -500,7 +500,7 @@ impl SyncThread {
         hub.due = (!self.paused).then(|| Instant::now() + pause.mul_f64(jitter));
         hub.failed_tries += 1;
         if !matches!(hub.state.reach, HubConnection::Offline { .. }) {
-            hub.log_lines.push(format!("{url} is not there ({why}); it is tried again by itself"));
+            hub.log_lines.push(format!("{url} can't be reached ({why}); Tracebook tries again automatically"));
         }
         hub.state.reach = if self.paused { HubConnection::Paused } else { HubConnection::Offline { why } };
         hub.has_news = true;

@@ -2,6 +2,7 @@
 
 use crate::driver::Driver;
 use crate::error::OpenError;
+use crate::fs::file_rights::make_folder_private;
 use crate::loader;
 use crate::lock::WorkspaceLock;
 use crate::socket;
@@ -35,18 +36,6 @@ pub fn workspace_exists(folder: &Path) -> bool {
     folder.join(store::disk::DATABASE_FILE).exists() || folder.join(store::disk::MARKER_FILE).exists()
 }
 
-/// Makes a new workspace's folder inaccessible to other users, because notes are private.
-#[cfg(unix)]
-fn create_private_folder(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
-}
-
-#[cfg(not(unix))]
-fn create_private_folder(_folder: &Path) -> std::io::Result<()> {
-    Ok(())
-}
-
 /// Opens a workspace and starts everything that works for it.
 ///
 /// # Errors
@@ -60,7 +49,8 @@ pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver
         let say = |error: std::io::Error| OpenError::Disk(DiskError::from_io("making", folder, &error));
         store::disk::create_folder(folder).map_err(say)?;
         if fresh {
-            create_private_folder(folder).map_err(say)?;
+            // Notes are private.
+            make_folder_private(folder).map_err(say)?;
         }
     }
     let folder = std::fs::canonicalize(folder)

@@ -171,7 +171,7 @@ impl FilesState {
             return Err(CommandError("it is not in the trash; `tracebook trash` lists what is".to_owned()));
         };
         if self.moves.deleting.contains(&file) {
-            return Err(CommandError("it is being deleted for good".to_owned()));
+            return Err(CommandError("it's being deleted permanently".to_owned()));
         }
         let row = trashed.row.clone();
         let Some(volume) = self.volumes.by_id.get(&row.volume) else {
@@ -196,7 +196,7 @@ impl FilesState {
     pub(super) fn undo_move(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) -> Result<(), CommandError> {
         self.moves.ensure_no_pending_move()?;
         let Some(last) = self.moves.undoable.last().cloned() else {
-            return Err(CommandError("no rename, move or deletion can be taken back".to_owned()));
+            return Err(CommandError("there's no rename, move or deletion to undo".to_owned()));
         };
         let mut files = Vec::new();
         for FileMove { row, from, to, .. } in last.files {

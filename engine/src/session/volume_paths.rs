@@ -27,7 +27,7 @@ pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, Co
             Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
             Component::CurDir => {}
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return refuse("a note lies inside its volume; leave out .. and the leading /");
+                return refuse("a note must be inside its volume; leave out .. and the leading /");
             }
         }
     }

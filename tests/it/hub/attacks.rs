@@ -269,7 +269,7 @@ fn those_who_never_read_are_hung_up_on_and_take_no_memory() {
         said.unwrap_or_else(|error| panic!("the hub takes nothing any more: {error}: {}", attacked.log()));
     }
     until("all of them are hung up on", Duration::from_secs(60), || silent.iter_mut().all(is_closed));
-    assert!(attacked.log().contains("it does not take what it is sent"), "{}", attacked.log());
+    assert!(attacked.log().contains("it doesn't receive what it's sent"), "{}", attacked.log());
     let (now, most) = attacked.memory();
     println!("{before} MB before, {now} MB, at most {most} MB");
     assert!(most < before + 800, "{before} MB became {most} MB");

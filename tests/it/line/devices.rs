@@ -292,7 +292,7 @@ fn who_is_refused_learns_why_and_the_rest_is_unharmed() {
     run("phone", &["init"]).code(0);
     run("phone", &["sync", "join", &address, "phone-notes", "--for", "3"]).code(1);
     let log = run("phone", &["sync", "log"]).code(0).text();
-    assert!(log.contains(&format!("{at} is not there (")) && !house.path("phone-notes/one.md").exists(), "{log}");
+    assert!(log.contains(&format!("{at} can't be reached (")) && !house.path("phone-notes/one.md").exists(), "{log}");
     // What a device with read access writes stays on that device.
     let code = invite(&["--access", "read"]);
     json(&house, "phone", &["pair", &at, "--code", &code, "--name", "phone"]);

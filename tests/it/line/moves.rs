@@ -45,7 +45,7 @@ fn a_note_is_moved_deleted_and_restored() {
     house.run(&["rm", "back"]).good();
     house.run(&["rm", "a.md"]).good();
     house.run(&["trash", "--delete", "nowhere"]).refused(2, "in the trash");
-    assert_eq!(house.run(&["trash", "--delete", "back"]).good().text(), "deleted for good: 1\n");
+    assert_eq!(house.run(&["trash", "--delete", "back"]).good().text(), "permanently deleted: 1\n");
     assert_eq!(rows(&house, &["trash"]).len(), 1);
     assert_eq!(rows(&house, &["trash", "--empty"]), [json!({"deleted": 1})]);
     assert!(house.run(&["trash"]).good().text().is_empty());
@@ -70,14 +70,14 @@ fn a_note_that_another_program_took_away_holds_no_move_up() {
 #[test]
 fn moves_are_taken_back_by_another_process() {
     let house = House::with(&[("a.md", "[[b]]\n"), ("b.md", "b\n")]);
-    house.run(&["undo"]).refused(2, "can be taken back");
+    house.run(&["undo"]).refused(2, "to undo");
     house.run(&["mv", "b", "c"]).good();
     house.run(&["rm", "c"]).good();
-    assert_eq!(house.run(&["undo"]).good().text(), "taken back\n");
+    assert_eq!(house.run(&["undo"]).good().text(), "undone\n");
     assert_eq!((house.read("notes/c.md"), house.read("notes/a.md")), (b"b\n".to_vec(), b"[[c]]\n".to_vec()));
     house.run(&["undo"]).good();
     assert_eq!((house.read("notes/b.md"), house.read("notes/a.md")), (b"b\n".to_vec(), b"[[b]]\n".to_vec()));
-    house.run(&["undo"]).refused(2, "can be taken back");
+    house.run(&["undo"]).refused(2, "to undo");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn links_follow_what_other_programs_rename() {
     house.run(&["ls"]).good();
     assert_eq!(house.run(&["follow"]).good().text(), "links follow in 1 note\n");
     assert_eq!(house.read("notes/a.md"), b"[[c]] and [x](sub/c.md) and [[same]]\n", "what may be another file stays");
-    assert_eq!(house.run(&["undo"]).good().text(), "taken back\n");
+    assert_eq!(house.run(&["undo"]).good().text(), "undone\n");
     assert_eq!(house.read("notes/a.md"), files[0].1.as_bytes());
     house.run(&["follow"]).refused(2, "no link leads");
 }

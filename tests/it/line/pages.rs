@@ -1,7 +1,9 @@
 //! Notes as pages for a browser and as PDF: what `export` writes is self-contained and runs no scripts.
 
-use crate::program::House;
+use crate::program::{House, bytes};
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 const NOTE: &str = "# Rain & more
 
@@ -239,4 +241,57 @@ fn long_outputs_are_shown_whole_or_end_at_a_line() {
     let (shown, left) = before.rsplit_once("\n\u{2026} ").expect("a line of its own");
     let last: usize = shown.rsplit_once("line number ").expect("a line").1.parse().expect("a whole number");
     assert_eq!(last + 1 + left.parse::<usize>().expect("a number"), 90_000);
+}
+
+/// The values of an attribute in the tags of a page, of tags with this name or of all.
+fn attributes(page: &str, tag: &str, name: &str) -> Vec<String> {
+    let tags = page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag);
+    let wanted = tags.filter(|own| tag.is_empty() || own.split_whitespace().next() == Some(tag));
+    let begins = format!(" {name}=\"");
+    let values = wanted.filter_map(|own| own.split_once(begins.as_str())?.1.split_once('"'));
+    values.map(|(value, _)| value.replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")).collect()
+}
+
+#[test]
+fn the_site_of_the_guide_has_no_dead_links() {
+    let house = House::new();
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout").join("docs/guide");
+    for (name, bytes) in bytes(&guide) {
+        house.write(&format!("guide/{name}"), &bytes);
+    }
+    house.run(&["open", "guide"]).good();
+    house.run(&["export", "guide", "site", "--html"]).good();
+    let files = bytes(&house.path("site"));
+    let pages: BTreeMap<&str, &str> = files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".html"))
+        .map(|(path, bytes)| (path.as_str(), std::str::from_utf8(bytes).expect("text")))
+        .collect();
+    let anchors: BTreeMap<&str, Vec<String>> =
+        pages.iter().map(|(path, page)| (*path, attributes(page, "", "id"))).collect();
+    let (mut followed, mut dead) = (0, Vec::new());
+    for (path, page) in &pages {
+        // A link that leads nowhere is written as plain text.
+        let unresolved = page.matches("<span class=\"link\">").count();
+        dead.extend((unresolved > 0).then(|| format!("{path}: {unresolved} links to notes that don't exist")));
+        for link in attributes(page, "a", "href") {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            followed += 1;
+            let (target, part) = link.split_once('#').map_or((&*link, None), |(target, part)| (target, Some(part)));
+            let target = match &*text::outline::percent_decode(target) {
+                "" => Some((*path).to_owned()),
+                target => text::links::resolve_relative(path, target),
+            };
+            let found = target.as_ref().filter(|target| files.contains_key(*target));
+            let is_there = found.is_some_and(|target| {
+                let ids = anchors.get(target.as_str());
+                part.is_none_or(|part| ids.is_some_and(|ids| ids.iter().any(|id| id == part)))
+            });
+            dead.extend((!is_there).then(|| format!("{path}: {link}")));
+        }
+    }
+    assert!(pages.len() > 30 && followed > 150, "{} pages, {followed} links", pages.len());
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }

@@ -324,7 +324,7 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     assert!(done.err.contains("Allow?") && done.text().contains("denied"), "{done:?}");
     let bad = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11];
     for number in 1..=11 {
-        let words = format!("rule {number} of those that your answers made can't be read, so it doesn't count");
+        let words = format!("rule {number} from your approvals can't be read, so it doesn't apply");
         assert_eq!(done.err.contains(&words), bad.contains(&number), "{number}: {}", done.err);
     }
     let rules = house.run(&["approvals", "--rules"]).code(0).text();

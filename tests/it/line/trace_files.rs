@@ -47,7 +47,7 @@ fn a_library_is_signed_and_a_changed_one_is_refused() {
     let shown = house.run(&["traces", "import", "library.yaml", "--preview"]).good().text();
     assert!(shown.contains("The file is signed by this device."), "{shown}");
     assert!(shown.contains(OCTOBER) && shown.contains("2 steps: read_file, shell"), "{shown}");
-    assert!(shown.contains("It finds here what it needs."), "{shown}");
+    assert!(shown.contains("Everything that it needs is here."), "{shown}");
     assert_eq!(house.run(&["traces", "--json"]).good().lines(), Vec::<Value>::new(), "a preview imports nothing");
     // Changed, cut, with something added, and with the key of another device.
     let other_key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";

@@ -300,7 +300,7 @@ fn wrong_calls_are_answered_and_never_run() {
     for (part, (_, text)) in ["no tool frobnicate", "called wrongly", "outside", "called wrongly"].iter().zip(&all) {
         assert!(text.contains(part) || text.contains("not allowed"), "{text}");
     }
-    assert!(all.iter().any(|(_, text)| text.contains("stands 2 times")), "{all:?}");
+    assert!(all.iter().any(|(_, text)| text.contains("is in the note 2 times")), "{all:?}");
     assert!(twin.tools.is_empty());
     assert_eq!(twin.file("a.md").as_deref(), Some("x\nx\n"));
 }

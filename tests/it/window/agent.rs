@@ -190,7 +190,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     window.run();
     window.get_all_by_label_contains("Compare: ").next().expect("another branch").click();
     window.run();
-    window.get_by_label("The branch that you look at");
+    window.get_by_label("The branch that you see");
     window.get_by_label("The other branch");
     assert!(shows(&mut window, "And leeks?"), "what the other one says");
     window.get_by_label("Back to the branches").click();

@@ -65,6 +65,30 @@ fn what_runs_without_approval_is_a_setting() {
 }
 
 #[test]
+fn what_agents_reach_is_set_in_the_window() {
+    let (bench, mut window) = configured("# mine\nsecurity:\n  # a comment\n  sandbox_enabled: true\n");
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    let local = "Prefer models on this machine";
+    until(&mut window, "the settings", |window| window.query_by_role_and_label(Role::Switch, local).is_some());
+    window.get_by_role_and_label(Role::Switch, local).click_accesskit();
+    until(&mut window, "it is written", |_| config(&bench).contains("prefer_local: false"));
+    window.get_by_role_and_label(Role::RadioButton, "8 hours").click_accesskit();
+    until(&mut window, "it is written", |_| config(&bench).contains("timeout_seconds: 28800"));
+    window.get_by_role_and_label(Role::Switch, "Allowed hosts only").click_accesskit();
+    until(&mut window, "it is written", |_| config(&bench).contains("network_restricted: true"));
+    fill(&mut window, "Allowed hosts", "github.com, .rust-lang.org,");
+    until(&mut window, "it is written", |_| config(&bench).contains(".rust-lang.org"));
+    fill(&mut window, "Webhook", "http://example.org");
+    until(&mut window, "it is refused", |window| {
+        window.query_all_by_label_contains("a webhook takes https").next().is_some()
+    });
+    let written = config(&bench);
+    assert!(written.starts_with("# mine\n") && written.contains("# a comment"), "{written}");
+    assert!(!written.contains("webhook"), "{written}");
+}
+
+#[test]
 fn an_mcp_server_is_added_and_switched_off() {
     let (bench, mut window) = configured("# mine\n");
     go(&mut window, CommandId::AppSettings);

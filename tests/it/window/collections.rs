@@ -188,7 +188,7 @@ fn cells_are_edited_with_the_keyboard() {
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "many");
     press(&mut window, NONE, Key::Enter);
-    assert!(has(&window, "A number has digits only, and a point."));
+    assert!(has(&window, "Enter a number, such as 4.5."));
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "8.5");
     press(&mut window, NONE, Key::Enter);
@@ -214,7 +214,7 @@ fn cells_are_edited_with_the_keyboard() {
     // A formula is read-only.
     click(&mut window, "Twice of Two: 20");
     press(&mut window, NONE, Key::Enter);
-    assert!(has(&window, "A formula works this out; it cannot be edited."));
+    assert!(has(&window, "This value comes from a formula and can't be edited."));
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     until(&mut window, "its note is shown", |window| path(window) == "Two.md");
 }

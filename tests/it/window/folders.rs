@@ -2,7 +2,7 @@
 
 use super::source_control::{git, has};
 use super::*;
-use host::desktop::FolderChoice;
+use host::desktop::PathChoice;
 use std::sync::Arc;
 
 /// A folder beside the volume, with a note to start with.
@@ -67,7 +67,7 @@ fn the_chosen_folder_shows_the_note_it_begins_with() {
     let folder = other(&bench);
     let mut window = bench.opened();
     let chosen = folder.clone();
-    window.state_mut().use_folder_chooser(Arc::new(move || FolderChoice::Chosen(chosen.clone())));
+    window.state_mut().use_folder_chooser(Arc::new(move || PathChoice::Chosen(chosen.clone())));
     press(&mut window, CTRL, Key::O);
     window.get_by_label("Browse…").click();
     let says = "Dismiss: Opened other: 3 notes, 1 attachment";
@@ -92,7 +92,7 @@ fn without_a_chooser_the_path_is_typed_and_completed() {
     let count = asked.clone();
     window.state_mut().use_folder_chooser(Arc::new(move || {
         count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        FolderChoice::Unavailable
+        PathChoice::Unavailable
     }));
     press(&mut window, CTRL, Key::O);
     window.get_by_label("Browse…").click();
@@ -157,6 +157,12 @@ fn settings_of_an_obsidian_vault_are_offered_and_taken_over() {
     let daily = r#"{"folder": "Daily", "format": "YYYY-MM-DD", "template": "Templates/Day"}"#;
     std::fs::write(folder.join(".obsidian/daily-notes.json"), daily).expect("a file");
     std::fs::write(folder.join(".obsidian/app.json"), r#"{"attachmentFolderPath": "Files"}"#).expect("a file");
+    let bookmarks = r#"{"items": [{"type": "group", "title": "Often", "items": [
+        {"type": "file", "path": "deep/b.md"}, {"type": "folder", "path": "deep"}]}]}"#;
+    std::fs::write(folder.join(".obsidian/bookmarks.json"), bookmarks).expect("a file");
+    let hotkeys = r#"{"editor:save-file": [{"modifiers": ["Mod", "Alt"], "key": "W"}], "x:y": [{"modifiers": []}]}"#;
+    std::fs::write(folder.join(".obsidian/hotkeys.json"), hotkeys).expect("a file");
+    std::fs::write(folder.join(".obsidian/templates.json"), "[".repeat(100_000)).expect("a file");
     let mut window = bench.opened();
     let before = session(&window).settings().clone();
     type_path(&mut window, &folder);
@@ -164,10 +170,17 @@ fn settings_of_an_obsidian_vault_are_offered_and_taken_over() {
     until(&mut window, "they are offered", |window| window.query_by_label("Use them").is_some());
     assert_eq!(session(&window).settings().daily_folder, before.daily_folder, "nothing is taken over unasked");
     window.get_by_label("Use them").click_accesskit();
-    until(&mut window, "they are taken over", |window| session(window).settings().daily_folder == "Daily");
+    let says = "Not taken over: bookmark deep (folder); hotkey x:y; templates.json, which can't be read.";
+    until(&mut window, "what has no counterpart is named", |window| {
+        window.query_all_by_label_contains(says).next().is_some()
+    });
     let settings = session(&window).settings();
+    assert_eq!(settings.daily_folder, "Daily");
     assert_eq!((&*settings.daily_format, &*settings.daily_template), ("YYYY-MM-DD", "Templates/Day.md"));
     assert_eq!(settings.attachment_folder, "/Files");
+    let starred = settings.starred.iter().filter_map(|note| session(&window).locate_file(*note)).map(|(_, path)| path);
+    assert_eq!(starred.collect::<Vec<_>>(), ["deep/b.md"]);
+    assert_eq!(settings.keys["note.save"], ["Ctrl+Alt+W"]);
 }
 
 #[test]

@@ -2,8 +2,11 @@
 //! everything is inside the window, and all text has the contrast that WCAG 2.2 requires for AA.
 
 use super::*;
+use egui::accesskit::NodeId;
 use egui::{Color32, Pos2, Rect, Shape};
+use egui_kittest::kittest::NodeT;
 use engine::commands::CommandId;
+use std::collections::HashMap;
 
 const RAIN: &str = "---\ntags: [wet, grey]\ndue: 2026-11-20\n---\n# Rain\n\nSome [[Other|words]] about **rain**, \
                     `code`, #wet and [the web](https://example.org).\n\n> [!warning] Flood\n> It rose.\n\n- [ ] a \
@@ -12,14 +15,36 @@ const RAIN: &str = "---\ntags: [wet, grey]\ndue: 2026-11-20\n---\n# Rain\n\nSome
 const BOOKS: &str = "views:\n  - type: table\n    name: First\n    order:\n      - file.name\n      - tags\n";
 /// The minimum contrast of text. It's lower for text from 24 pixels on, or from 18.66 if it's bold.
 const LEAST_CONTRAST: f32 = 4.5;
-/// The minimum height and width of clickable controls in points: WCAG 2.2, target size (minimum).
-const LEAST_TARGET: f32 = 24.0;
-/// The minimum height and width of clickable controls in what floats: settings, dialogs, pickers and menus. It's the
-/// size that all controls of our own have; links, tasks and rows inside notes, and the status bar, are lower.
-const LEAST_FLOATING_TARGET: f32 = 28.0;
+/// The minimum height of clickable controls in points.
+const LEAST_HEIGHT: f32 = ui::theme::size::MIN_CLICK_HEIGHT;
+/// The minimum width of clickable controls in points: WCAG 2.2, target size (minimum). The grip beside a block is
+/// narrower, since blocks are moved by keys and by menu, too.
+const LEAST_WIDTH: f32 = 24.0;
+/// What two controls may share in points: the boxes of tasks are higher than the lines of text they are in.
+const MOST_OVERLAP: f32 = 4.5;
+/// How the names of controls begin that are there while the pointer is over their row, and may lie on the next one.
+const BESIDE_A_ROW: [&str; 4] = ["Insert a cell below", "Move block", "Fold ", "Unfold "];
+/// How the names of links in the text of an output begin. They are as high as its lines.
+const LINK_IN_TEXT: &str = "Line ";
 
-/// Rows that unfold at a click and have buttons of their own on them: the beginnings of their names.
-const ROWS_WITH_BUTTONS: &[&str] = &["Agent: "];
+/// The roles of what is clicked. The text of notes, where a click places the caret, has other roles.
+const CONTROL_ROLES: [Role; 15] = [
+    Role::Button,
+    Role::CheckBox,
+    Role::ColumnHeader,
+    Role::ComboBox,
+    Role::GridCell,
+    Role::Link,
+    Role::ListBoxOption,
+    Role::ListItem,
+    Role::MenuItem,
+    Role::MenuItemCheckBox,
+    Role::MenuItemRadio,
+    Role::RadioButton,
+    Role::Switch,
+    Role::Tab,
+    Role::TreeItem,
+];
 
 fn luminance(color: Color32) -> f32 {
     let linear = |value: u8| {
@@ -106,37 +131,75 @@ fn faint_texts(window: &Driven) -> Vec<String> {
     seen.faint
 }
 
-/// Visible controls that overlap others or are too small to click.
-fn misplaced_controls(window: &Driven) -> Vec<String> {
-    let roles = [Role::Button, Role::RadioButton, Role::CheckBox, Role::Switch, Role::Tab, Role::Link];
-    let mut faults = Vec::new();
+/// A clickable control: its name, its place, and the part of it that can be clicked.
+struct PlacedControl {
+    role: Role,
+    name: String,
+    rect: Rect,
+    clickable: Rect,
+}
+
+/// The visible controls of each layer. Roles and names are those that screen readers get.
+fn placed_controls(window: &Driven) -> Vec<Vec<PlacedControl>> {
+    let named: HashMap<NodeId, (Role, String)> = window
+        .root()
+        .children_recursive()
+        .map(|node| {
+            let node = node.accesskit_node();
+            (node.locate().0, (node.role(), node.label().unwrap_or_default()))
+        })
+        .collect();
     window.ctx.viewport(|view| {
-        let widgets = &view.prev_pass.widgets;
-        for (id, layer) in widgets.layers() {
-            let floats = matches!(id.order, egui::Order::Middle | egui::Order::Foreground);
-            let least = if floats { LEAST_FLOATING_TARGET } else { LEAST_TARGET };
-            let controls = layer.iter().filter(|it| it.sense.senses_click() && it.interact_rect.is_positive());
-            let named = controls.filter_map(|it| Some((it, widgets.info(it.id)?)));
-            let all: Vec<_> = named.filter(|(_, info)| roles.contains(&info.role)).collect();
-            for (place, (one, info)) in all.iter().enumerate() {
-                let label = info.label.as_deref().unwrap_or_default();
-                let size = one.rect.size();
-                if size.x < least || size.y < least {
-                    faults.push(format!("“{label}” is {:.0} by {:.0} at {:?}", size.x, size.y, one.rect.min));
-                }
-                for (other, next) in &all[..place] {
-                    let both = one.interact_rect.intersect(other.interact_rect);
-                    let next = next.label.as_deref().unwrap_or_default();
-                    if ROWS_WITH_BUTTONS.iter().any(|row| next.starts_with(row)) && other.rect.contains_rect(one.rect) {
-                        continue;
-                    }
-                    if both.is_positive() && both.width() > 1.0 && both.height() > 1.0 {
-                        faults.push(format!("“{label}” {:?} lies on “{next}” {:?}", one.rect, other.rect));
-                    }
+        let layers = view.prev_pass.widgets.layers();
+        let controls = layers.map(|(_, layer)| {
+            let clickable = layer.iter().filter(|it| it.sense.senses_click() && it.interact_rect.is_positive());
+            let placed = clickable.filter_map(|it| {
+                let (role, name) = named.get(&it.id.accesskit_id())?.clone();
+                let is_control = CONTROL_ROLES.contains(&role);
+                is_control.then_some(PlacedControl { role, name, rect: it.rect, clickable: it.interact_rect })
+            });
+            placed.collect::<Vec<_>>()
+        });
+        controls.collect()
+    })
+}
+
+/// Controls that are too small to click.
+fn small_controls(window: &Driven) -> Vec<String> {
+    let layers = placed_controls(window);
+    let count: usize = layers.iter().map(Vec::len).sum();
+    assert!(count > 3, "only {count} controls were measured");
+    let is_small = |control: &&PlacedControl| {
+        let is_in_text = control.role == Role::Link && control.name.starts_with(LINK_IN_TEXT);
+        let is_narrow = control.rect.width() < LEAST_WIDTH && control.name != "Move block";
+        !is_in_text && (control.rect.height() < LEAST_HEIGHT - 0.1 || is_narrow)
+    };
+    let small = layers.iter().flatten().filter(is_small);
+    small
+        .map(|one| {
+            let (size, at) = (one.rect.size(), one.rect.min);
+            format!("{:?} “{}” is {:.1} by {:.1} at {at:?}", one.role, one.name, size.x, size.y)
+        })
+        .collect()
+}
+
+/// Controls that partly cover others. A control inside another, such as the cross of a tab, is none of them.
+fn overlapping_controls(window: &Driven) -> Vec<String> {
+    let mut faults = Vec::new();
+    let is_beside_a_row = |one: &PlacedControl| BESIDE_A_ROW.iter().any(|name| one.name.starts_with(name));
+    for mut layer in placed_controls(window) {
+        layer.retain(|one| !is_beside_a_row(one));
+        for (place, one) in layer.iter().enumerate() {
+            for other in &layer[..place] {
+                let both = one.clickable.intersect(other.clickable);
+                let (rect, below) = (one.rect.expand(0.1), other.rect.expand(0.1));
+                let is_on_it = rect.contains_rect(other.rect) || below.contains_rect(one.rect);
+                if !is_on_it && both.is_positive() && both.width() > MOST_OVERLAP && both.height() > MOST_OVERLAP {
+                    faults.push(format!("“{}” {:?} lies on “{}” {:?}", one.name, one.rect, other.name, other.rect));
                 }
             }
         }
-    });
+    }
     faults
 }
 
@@ -148,7 +211,7 @@ fn look(window: &mut Driven, page: &str, faults: &mut Vec<String>) {
     if let Some(folder) = pictures_folder() {
         picture(window, &folder, &name.replace('.', "-"));
     }
-    let found = faint_texts(window).into_iter().chain(misplaced_controls(window));
+    let found = faint_texts(window).into_iter().chain(small_controls(window)).chain(overlapping_controls(window));
     faults.extend(found.map(|fault| format!("{name}: {fault}")));
 }
 

@@ -255,7 +255,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     assert!(shows(&mut window, "80 % sure: replayed when asked"));
     // Once its steps were read, it can be pinned as trusted, and unpinned.
     window.get_by_label("Pin as trusted").click();
-    until(&mut window, "it is pinned", |window| shows(window, "80 % sure: replayed by itself"));
+    until(&mut window, "it is pinned", |window| shows(window, "80 % sure: replayed automatically"));
     window.get_by_label("Unpin").click();
     until(&mut window, "it is unpinned", |window| shows(window, "80 % sure: replayed when asked"));
     // The library is exported to a file, deleted, restored by undo, and imported from the file.
@@ -276,7 +276,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
         assert!(shows(window, "The file isn't signed.") && shows(window, text), "what is in the file");
         window.get_by_label("Import 1 trace").click();
     };
-    import(&mut window, "2 steps: read_file, write_file\nIt finds here what it needs.");
+    import(&mut window, "2 steps: read_file, write_file\nEverything that it needs is here.");
     until(&mut window, "it is known", |window| shows(window, "0 traces imported; 1 trace"));
     window.get_by_label(&format!("Delete the trace: {goal}")).click();
     until(&mut window, "it is gone", |window| shows(window, "No traces yet"));
@@ -455,7 +455,7 @@ fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
     assert!(shows(&mut window, "Look after the garden, rests"));
     window.get_by_label(&format!("Remove the schedule: {name}")).click();
     window.run();
-    assert!(shows(&mut window, "Nothing begins by itself yet."));
+    assert!(shows(&mut window, "Schedules start nothing yet."));
     window.get_by_label("Undo").click();
     window.run();
     window.get_by_label(&format!("Go on: {name}"));

@@ -4,6 +4,9 @@ use super::{Bench, Driven, NONE, pictures_folder, press, session, type_text, unt
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 use engine::Command;
+use host::desktop::PathChoice;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// A window in which all cells of this note have run.
 fn ran(note: &str) -> (Bench, Driven) {
@@ -261,6 +264,33 @@ fn progress_is_a_bar_and_long_text_is_shown_whole() {
     let saved = || std::fs::read_to_string(&file).unwrap_or_default();
     until(&mut window, "it is saved", |_| saved().ends_with("line 39999\n"));
     assert!(saved().starts_with("line 0\n"), "{}", saved().len());
+}
+
+#[test]
+fn the_systems_dialog_names_the_file_of_an_output() {
+    let (_bench, mut window) = ran("```python\nprint('rain')\n```\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("rain.txt");
+    let (chosen, proposed) = (file.clone(), Arc::new(Mutex::new(PathBuf::new())));
+    let told = proposed.clone();
+    window.state_mut().use_new_file_chooser(Arc::new(move |path: &Path| {
+        *told.lock().expect("a lock") = path.to_owned();
+        PathChoice::Chosen(chosen.clone())
+    }));
+    let browse = |window: &mut Driven| {
+        window.get_by_label("Save output of cell 1").click();
+        window.run();
+        window.get_by_label("Browse…").click();
+    };
+    browse(&mut window);
+    until(&mut window, "it is saved", |_| std::fs::read_to_string(&file).is_ok_and(|text| text == "rain\n"));
+    let name = proposed.lock().expect("a lock").file_name().map(|name| name.to_string_lossy().into_owned());
+    assert_eq!(name.as_deref(), Some("Out 1.txt"));
+    assert!(window.query_by_label("New file").is_none(), "our own dialog is closed");
+    window.state_mut().use_new_file_chooser(Arc::new(|_: &Path| PathChoice::Unavailable));
+    browse(&mut window);
+    shows(&mut window, "There's no dialog for files on this desktop. Type the path.");
+    assert!(window.query_by_label("New file").is_some(), "the path is typed");
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn branches_are_merged_rebased_and_deleted() {
     wait(&mut window, "Branch idea: second on idea");
 
     // Tags.
-    wait(&mut window, "There is no tag yet.");
+    wait(&mut window, "There are no tags yet.");
     click(&mut window, "New tag…");
     click(&mut window, "Create tag");
     wait(&mut window, "Name the tag first.");
@@ -368,7 +368,7 @@ fn branches_are_merged_rebased_and_deleted() {
     click(&mut window, "Continue merge");
     wait(&mut window, "Files are still in conflict.");
     click(&mut window, "Abort merge");
-    wait(&mut window, "The merge was taken back.");
+    wait(&mut window, "The merge was undone.");
     assert_eq!(bench.file("One.md"), "first");
     until(&mut window, "it's over", |window| !has(window, "A merge is in progress."));
 }

@@ -198,7 +198,7 @@ fn a_pull_merges_or_rebases() {
     wait(&mut window, "A rebase is in progress.");
     wait(&mut window, "One.md, in conflict, not staged");
     click(&mut window, "Abort rebase");
-    wait(&mut window, "The rebase was taken back.");
+    wait(&mut window, "The rebase was undone.");
     assert_eq!(bench.file("One.md"), "mine\n");
 }
 

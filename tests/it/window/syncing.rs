@@ -194,7 +194,7 @@ fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let picture: Vec<u8> = (0..2_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     std::fs::write(both.benches[0].notes().join("cat.png"), &picture).expect("written");
     let at = both.house.at.clone();
-    let words = format!("cat.png (2.0 MB) is not here yet; it comes over {at}");
+    let words = format!("cat.png (2.0 MB) isn't on this device yet; it arrives over {at}");
     both.until("it is awaited", |_, two| two.query_all_by_label_contains(&words).next().is_some());
     title(&mut both.two, CommandId::SyncStatus);
     both.until("the page says so", |_, two| two.query_all_by_label_contains("1 file to come").next().is_some());

@@ -79,7 +79,7 @@ impl BranchComparison {
             ui.add_space(space::S);
             egui::ScrollArea::vertical().id_salt("comparison").auto_shrink(false).show(ui, |ui| {
                 ui.columns(2, |columns| {
-                    let names = ["The branch that you look at", "The other branch"];
+                    let names = ["The branch that you see", "The other branch"];
                     for ((ui, side), name) in columns.iter_mut().zip(&self.sides).zip(names) {
                         ui.set_max_width(size::NOTE_COLUMN_WIDTH);
                         let strong =

@@ -325,7 +325,7 @@ impl ModelConnection {
         let colours = ThemeColors::of(ui);
         let mut chosen = None;
         if models.is_empty() {
-            paragraph(ui, "It answers, and has no list of models. Which one do you want?", colours.muted);
+            paragraph(ui, "It's connected, but doesn't list its models. Which one do you want?", colours.muted);
         } else {
             paragraph(ui, "It works. Which model do you want?", colours.muted);
         }

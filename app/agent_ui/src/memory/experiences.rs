@@ -258,8 +258,8 @@ impl ExperiencesPage {
             if session.agents().sessions().next().is_some() {
                 self.choices(ui); // a context there may be
             }
-            let hint = "What an agent did is kept here, with what can be learned of it; what bears on a later question \
-                        is shown before it is asked.";
+            let hint = "What agents did is stored here, with what can be learned from it. You see what matters for a \
+                        question before you send it.";
             empty_state::show_message(ui, "Nothing is remembered yet.", None, hint);
             return;
         }

@@ -63,8 +63,7 @@ impl SchedulesPage {
         let mut all: Vec<(DocId, &Schedule)> = session.schedules().collect();
         all.sort_by_key(|(_, one)| (one.paused, one.next, one.name.clone()));
         if all.is_empty() {
-            let none =
-                "Nothing begins by itself yet. It does while this window, or `tracebook schedule watch`, is open.";
+            let none = "Schedules start nothing yet. They do while this window or `tracebook schedule watch` is open.";
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;
         }
@@ -188,7 +187,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     let next = match (one.paused, one.next) {
         (true, _) => "rests".to_owned(),
         (false, Some(next)) => format!("next {}", minute(next)),
-        (false, None) if one.waits_for_event() => "waits for its event".to_owned(),
+        (false, None) if one.waits_for_event() => "starts at its event".to_owned(),
         (false, None) => "never again".to_owned(),
     };
     let last = one

@@ -120,7 +120,7 @@ fn trace_text(session: &Session, project: Option<DocId>, trace: &RunTrace) -> St
     let tools: Vec<&str> = trace.steps.iter().map(|step| step.tool.as_str()).collect();
     let goal = trace.known.goal_text.lines().next().unwrap_or_default();
     let here = match differences.as_slice() {
-        [] => "It finds here what it needs.".to_owned(),
+        [] => "Everything that it needs is here.".to_owned(),
         differences => differences.join("\n"),
     };
     let steps = if tools.len() == 1 { "1 step".to_owned() } else { format!("{} steps", tools.len()) };

@@ -457,7 +457,8 @@ fn line(
     widgets::paint_bar(ui, meter, trust.confidence, colour);
     let at = pos2(meter.right(), rect.center().y - 4.0);
     ui.painter().text(at, Align2::RIGHT_CENTER, &sure, theme::tabular_font(12.0), colours.muted);
-    let spoken = if follows { format!("{sure}: replayed by itself") } else { format!("{sure}: replayed when asked") };
+    let spoken =
+        if follows { format!("{sure}: replayed automatically") } else { format!("{sure}: replayed when asked") };
     let place = Rect::from_min_max(pos2(meter.left(), rect.top() + 8.0), pos2(meter.right(), rect.bottom() - 8.0));
     let id = ui.scope_id().with(("sure", volume, &filed.path));
     let meter_response = ui.interact(place, id, Sense::hover());

@@ -383,7 +383,7 @@ fn read_run_news(
     let Some(run) = agents.run(id) else {
         let said = session.problems().get(problems..).unwrap_or_default();
         let lost = !agents.is_request_pending(id);
-        let why = said.last().cloned().unwrap_or_else(|| "the question was not taken".to_owned());
+        let why = said.last().cloned().unwrap_or_else(|| "the question was not accepted".to_owned());
         news.trouble = lost.then_some(why);
         return lost.then_some((news, level));
     };

@@ -141,7 +141,7 @@ fn preview_trace(
     }
     writeln!(scene.out, "{goal}\n  {} steps: {}", trace.steps.len(), tools.join(", "))?;
     if differences.is_empty() {
-        writeln!(scene.out, "  It finds here what it needs.")?;
+        writeln!(scene.out, "  Everything that it needs is here.")?;
     }
     for difference in differences {
         writeln!(scene.out, "  {difference}")?;

@@ -16,7 +16,7 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 /// Width of a card if the view sets none.
 const DEFAULT_CARD_WIDTH: f32 = 220.0;
 /// Height of a column's line.
-const CARD_LINE_HEIGHT: f32 = 24.0;
+const CARD_LINE_HEIGHT: f32 = theme::size::MIN_CLICK_HEIGHT;
 const CARD_GROUP_HEIGHT: f32 = 40.0;
 
 enum CardBand {

@@ -90,7 +90,8 @@ pub(super) fn link(
         ui.painter().galley(at, galley, colour);
     }
     if let CollectionCell::Link { target, to, .. } = cell {
-        let response = ui.interact(rect, id.with("link"), Sense::click() - Sense::FOCUSABLE);
+        let area = Rect::from_x_y_ranges(rect.x_range(), inner.y_range());
+        let response = ui.interact(area, id.with("link"), Sense::click() - Sense::FOCUSABLE);
         set_accessible_name(&response, Role::Link, &words);
         if response.hovered() {
             ui.painter().hline(at.x..=rect.right() - pad, rect.bottom() - 2.0, Stroke::new(1.0, colours.accent));
@@ -226,9 +227,9 @@ impl CellEditor {
     fn value(&self, kind: PropertyKind) -> Result<Option<Value>, &'static str> {
         let value = parse_typed(kind, &self.text);
         match (kind, &value) {
-            (PropertyKind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
+            (PropertyKind::Number, Value::String(_)) => Err("Enter a number, such as 4.5."),
             (PropertyKind::Date, Value::String(text)) if text::task::CalendarDay::parse(text).is_none() => {
-                Err("A date is written as 2026-11-22.")
+                Err("Enter a date, such as 2026-11-22.")
             }
             _ => Ok(Some(value)),
         }

@@ -310,8 +310,8 @@ impl CollectionPage {
         let Some(key) = column.editable_property() else {
             let words = match column.name.as_str() {
                 "file.name" => return scene.actions.push(PageAction::Rename(row.file)),
-                name if name.starts_with("formula.") => "A formula works this out; it cannot be edited.",
-                _ => "This is a fact about the file; it cannot be edited.",
+                name if name.starts_with("formula.") => "This value comes from a formula and can't be edited.",
+                _ => "This value describes the file and can't be edited.",
             };
             return scene.actions.push(PageAction::Say(words.to_owned()));
         };

@@ -283,7 +283,7 @@ impl CollectionPage {
                     ui.label(untrusted_text::escape_line(&scene.base.property_title(name)).into_owned());
                     let words = if *down { "last to first" } else { "first to last" };
                     let turn = ui.button(words);
-                    let what = format!("Turn the order of {}", scene.base.property_title(name));
+                    let what = format!("Reverse the order of {}", scene.base.property_title(name));
                     set_accessible_name(&turn, Role::Button, &what);
                     if turn.clicked() {
                         sort[place].1 = !down;
@@ -335,7 +335,7 @@ impl CollectionPage {
             for (title, view, conditions) in [("All views", None, all), ("This view", Some(self.view), own)] {
                 ui.strong(title);
                 let how = match conditions.word.as_str() {
-                    "or" => "One of these is so:",
+                    "or" => "Any of these applies:",
                     "not" => "None of these apply:",
                     _ => "All of these apply:",
                 };

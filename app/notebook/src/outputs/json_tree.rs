@@ -21,7 +21,7 @@ const MAX_JSON_TREE_ROWS: usize = 5_000;
 const MAX_JSON_VALUE_CHARS: usize = 300;
 
 /// Height of a line.
-const JSON_ROW_HEIGHT: f32 = 22.0;
+const JSON_ROW_HEIGHT: f32 = theme::size::MIN_CLICK_HEIGHT;
 
 /// A JSON tree, and its expanded branches.
 pub(super) struct JsonTree {

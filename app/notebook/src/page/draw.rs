@@ -525,7 +525,9 @@ impl NotePage {
             return;
         }
         let at = pos2(frame.right() - space::M - galley.size().x, frame.top() + cells::CELL_PADDING + 3.0);
-        let area = Rect::from_min_size(at, galley.size()).expand2(vec2(space::XS, space::XS));
+        let text = Rect::from_min_size(at, galley.size());
+        let high = size::MIN_CLICK_HEIGHT.max(text.height());
+        let area = Rect::from_center_size(text.center(), vec2(text.width() + 2.0 * space::S, high));
         let id = world.sheet.block_rows(spot.block).id;
         let response = ui.interact(area, ui.scope_id().with(("language", id, spot.row)), Sense::click());
         set_accessible_name(&response, Role::Button, &format!("Language: {word}"));

@@ -6,10 +6,15 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use eframe::egui;
-use engine::Command;
 use engine::commands::CommandId;
-use host::fs::obsidian_settings::read_obsidian_settings;
+use engine::{Command, Settings};
+use settings_pages::obsidian::read_obsidian_settings;
 use std::path::PathBuf;
+
+/// Maximum number of bookmarks and hotkeys that a message names.
+const MAX_NAMED_LEFT_OUT: usize = 8;
+/// Maximum length of such a name in characters.
+const MAX_LEFT_OUT_CHARS: usize = 80;
 
 impl BackgroundJobs {
     /// Reads the vault's settings in a folder on a thread. `takes_over`: they are then applied rather than offered.
@@ -17,7 +22,7 @@ impl BackgroundJobs {
         let (tell, wake) = (self.obsidian.0.clone(), ctx.clone());
         std::thread::spawn(move || {
             let read = read_obsidian_settings(&root);
-            let _ = tell.send(VaultSettings { read, takes_over }); // the window may be closed
+            let _ = tell.send(VaultSettings { root, read, takes_over }); // the window may be closed
             wake.request_repaint();
         });
     }
@@ -40,30 +45,74 @@ impl BackgroundJobs {
 
     /// Offers or applies the settings that were read.
     pub(crate) fn take_obsidian_settings(&self, host: &mut HostLink, prefs: &WindowState, notices: &mut NoticeState) {
-        while let Ok(VaultSettings { read, takes_over }) = self.obsidian.1.try_recv() {
-            let mut settings = host.session().settings().clone();
-            match (read.differs_from(&settings), takes_over) {
+        while let Ok(VaultSettings { root, read, takes_over }) = self.obsidian.1.try_recv() {
+            let session = host.session();
+            let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&root));
+            let note_at = |path: &str| volume?.files.get(path).filter(|row| row.kind.is_text()).map(|row| row.id);
+            let before = session.settings().clone();
+            let mut settings = before.clone();
+            let left_out = left_out_text(&read.apply_to(&mut settings, note_at));
+            match (settings != before, takes_over) {
                 (true, false) => notices.toasts.show_with_action(
-                    "This folder has Obsidian settings for daily notes, templates or attachments.",
+                    "This folder has Obsidian settings for daily notes, templates, attachments, bookmarks or keys.",
                     "Use them",
                     CommandId::FolderObsidian,
                 ),
                 (true, true) => {
+                    let changes = changes_text(&before, &settings);
                     prefs.store_settings(&mut settings);
-                    read.apply_to(&mut settings);
-                    let (daily, templates) = (settings.daily_folder.clone(), settings.templates.clone());
                     if host.send(Command::Set { settings: Box::new(settings) }, notices) {
-                        notices.toasts.show_message(format!(
-                            "As in Obsidian, daily notes go to {daily}, and templates are in {templates}. To change \
-                             that, see Settings, Notes and files."
-                        ));
+                        notices.toasts.show_message(changes + &left_out);
                     }
                 }
-                (false, true) => {
-                    notices.toasts.show_message("This folder has no Obsidian settings that differ from yours.");
-                }
+                (false, true) => notices
+                    .toasts
+                    .show_message(format!("This folder has no Obsidian settings that differ from yours.{left_out}")),
                 (false, false) => {}
             }
         }
+    }
+}
+
+/// Says what was taken over from a vault.
+fn changes_text(before: &Settings, now: &Settings) -> String {
+    let (daily, templates) = (&now.daily_folder, &now.templates);
+    let mut text = format!(
+        "As in Obsidian, daily notes go to {daily}, and templates are in {templates}. To change that, see Settings, \
+         Notes and files."
+    );
+    let keys = now.keys.iter().filter(|(command, keys)| before.keys.get(*command) != Some(*keys)).count();
+    for (count, thing, done) in [
+        (now.starred.len().saturating_sub(before.starred.len()), "note", "starred"),
+        (now.searches.len().saturating_sub(before.searches.len()), "search", "saved"),
+        (keys, "command", "given Obsidian's keys"),
+    ] {
+        match count {
+            0 => {}
+            1 => text.push_str(&format!(" 1 {thing} was {done}.")),
+            _ if thing == "search" => text.push_str(&format!(" {count} searches were {done}.")),
+            _ => text.push_str(&format!(" {count} {thing}s were {done}.")),
+        }
+    }
+    text
+}
+
+/// Says what a vault has that Tracebook doesn't, by name; empty if there's nothing.
+fn left_out_text(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = names.iter().take(MAX_NAMED_LEFT_OUT).map(|name| short_name(name)).collect();
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!(" Not taken over: {}{more}.", shown.join("; "))
+}
+
+fn short_name(name: &str) -> String {
+    match name.char_indices().nth(MAX_LEFT_OUT_CHARS) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
     }
 }

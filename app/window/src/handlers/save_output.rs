@@ -1,5 +1,6 @@
 //! Saves a cell's output as a file.
 
+use crate::overlays::destination_field::DestinationField;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::background_jobs::BackgroundJobs;
@@ -32,7 +33,7 @@ impl PaneState {
         let number = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
         let name = host.session().locate_file(note.id).map_or("Note", |(_, path)| path);
         let name = shown_name(name.rsplit('/').next().unwrap_or(name));
-        let dest = proposed_path(&format!("{name} {number}.{}", save.ending));
+        let dest = proposed_path(host, &format!("{name} {number}.{}", save.ending));
         *overlay = WindowOverlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
     }
 
@@ -49,7 +50,7 @@ impl PaneState {
             notices.toasts.show_message(NO_PICTURE);
             return;
         };
-        let dest = proposed_path(file.path.rsplit('/').next().unwrap_or(&file.path));
+        let dest = proposed_path(host, file.path.rsplit('/').next().unwrap_or(&file.path));
         let save = OutputFile::of_file(&file);
         *overlay = WindowOverlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
     }
@@ -58,12 +59,12 @@ impl PaneState {
 /// Message for a picture that isn't a file in the volume.
 const NO_PICTURE: &str = "This image isn't a file in the note's folder; open its link instead.";
 
-/// Returns the suggested path for a new file.
-fn proposed_path(name: &str) -> String {
+/// Returns the field for a new file, with its suggested path.
+fn proposed_path(host: &HostLink, name: &str) -> DestinationField {
     let home = std::env::home_dir().unwrap_or_default();
     let documents = home.join("Documents");
     let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
-    folder.join(name).display().to_string()
+    DestinationField::new(folder.join(name).display().to_string(), host.new_file_chooser.clone())
 }
 
 impl BackgroundJobs {

@@ -2,6 +2,8 @@
 //!
 //! Each reports the user's decision. None performs it.
 
+use crate::overlays::destination_field::DestinationField;
+use crate::overlays::dialog_parts::{buttons, field, further, head, show_trouble, words};
 use crate::overlays::export_form::ExportForm;
 use crate::overlays::kernel_forks_form::KernelForksForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
@@ -11,7 +13,6 @@ use crate::overlays::open_repository_form::OpenRepositoryForm;
 use crate::overlays::python_setup_form::PythonSetupForm;
 use crate::overlays::science_pack_form::SciencePackForm;
 use eframe::egui;
-use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use engine::KernelStateMove;
 use export::ExportScope;
@@ -22,7 +23,7 @@ use store::{BlockId, DocId};
 use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{floating_frame, set_accessible_name, text_button};
+use ui::widgets::floating_frame;
 
 /// Width of dialogs that show two values side by side, in points.
 const WIDE_DIALOG_WIDTH: f32 = 720.0;
@@ -45,7 +46,7 @@ pub(crate) enum Dialog {
     /// Asks where to export notes to.
     Export { wanted: ExportForm, trouble: Option<String> },
     /// Asks where to save a cell's output.
-    SaveOutput { save: OutputFile, dest: String, trouble: Option<String> },
+    SaveOutput { save: OutputFile, dest: DestinationField, trouble: Option<String> },
     /// Asks what a note's cells may access.
     Grant { note: DocId, wish: KernelPermissionsForm, trouble: Option<String> },
     /// Asks whether a kernel that others can change may run a note's cells: its name, its fingerprint, and what it
@@ -279,7 +280,7 @@ impl Dialog {
             Dialog::QuickNote { text, .. } => captured(text),
             Dialog::OpenFolder(_) | Dialog::OpenRepository(_) => Some(DialogDecision::SubmitForm),
             Dialog::Export { wanted, .. } => exported(wanted),
-            Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
+            Dialog::SaveOutput { save, dest, .. } => saved(save, &dest.path),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
             Dialog::Join { address, folder, .. } => joined(address, folder),
             Dialog::KernelForks(form) => form.new_fork(),
@@ -362,67 +363,6 @@ fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool>
     buttons(ui, "Rename", "Cancel")
 }
 
-pub(super) fn head(ui: &mut Ui, text: &str) {
-    let style = theme::heading(3);
-    let response = ui.label(egui::RichText::new(untrusted_text::escape_block(text)).font(style.font));
-    set_accessible_name(&response, Role::Heading, text);
-    ui.add_space(space::M);
-}
-
-pub(super) fn words(ui: &mut Ui, text: &str) {
-    let colours = ThemeColors::of(ui);
-    let small = theme::small();
-    let text = untrusted_text::escape_block(text);
-    ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
-}
-
-pub(super) fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
-    let response = further(ui, text, "dialog field", name, hint);
-    if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
-        response.request_focus();
-    }
-}
-
-/// Draws a text field that doesn't take the focus when the dialog opens.
-pub(super) fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
-    let colours = ThemeColors::of(ui);
-    let style = theme::body();
-    let field = egui::TextEdit::singleline(text)
-        .id(Id::unique(id))
-        .font(style.font.clone())
-        .hint_text(egui::RichText::new(hint).font(style.font).color(colours.muted))
-        .margin(egui::Margin::symmetric(12, 8))
-        .desired_width(f32::INFINITY);
-    ui.visuals_mut().selection.stroke.color = colours.accent;
-    ui.add(field).accessible_name(name)
-}
-
-/// Draws the error message, if any, and the space before the buttons.
-pub(super) fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
-    let colours = ThemeColors::of(ui);
-    if let Some(trouble) = trouble {
-        ui.add_space(space::S);
-        ui.label(
-            egui::RichText::new(untrusted_text::escape_block(trouble)).font(theme::small().font).color(colours.bad),
-        );
-    }
-    ui.add_space(space::L);
-}
-
-/// Draws two buttons at the right. Returns `Some(true)` for the first one, which is primary.
-fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
-    let mut chosen = None;
-    at_right(ui, |ui| {
-        if text_button(ui, lead, true).clicked() {
-            chosen = Some(true);
-        }
-        if text_button(ui, other, false).clicked() {
-            chosen = Some(false);
-        }
-    });
-    chosen
-}
-
 fn new_note(
     ui: &mut Ui,
     volumes: &[(DocId, String)],
@@ -479,7 +419,7 @@ fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 
 }
 
 fn exported(wanted: &ExportForm) -> Option<DialogDecision> {
-    let dest = wanted.dest.trim().trim_matches(['"', '\'']).to_owned();
+    let dest = wanted.dest.path.trim().trim_matches(['"', '\'']).to_owned();
     let (what, _) = wanted.choices.get(wanted.chosen)?;
     (!dest.is_empty()).then(|| DialogDecision::Export {
         kind: wanted.kind,
@@ -526,9 +466,10 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
         });
     }
     ui.add_space(space::M);
-    field(ui, &mut wanted.dest, "New file or folder", "/home/me/Documents/Name");
+    let is_chosen = wanted.dest.show(ui, "New file or folder", "/home/me/Documents/Name");
     show_trouble(ui, trouble);
     match buttons(ui, "Export", "Cancel") {
+        _ if is_chosen => exported(wanted),
         Some(true) => exported(wanted),
         Some(false) => Some(DialogDecision::Never),
         None => None,
@@ -540,12 +481,18 @@ fn saved(save: &OutputFile, dest: &str) -> Option<DialogDecision> {
     (!dest.is_empty()).then(|| DialogDecision::SaveOutput { save: save.clone(), dest })
 }
 
-fn save_output(ui: &mut Ui, save: &OutputFile, dest: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
+fn save_output(
+    ui: &mut Ui,
+    save: &OutputFile,
+    dest: &mut DestinationField,
+    trouble: Option<&str>,
+) -> Option<DialogDecision> {
     head(ui, "Save output as…");
-    field(ui, dest, "New file", &format!("/home/me/Documents/Name.{}", save.ending));
+    let is_chosen = dest.show(ui, "New file", &format!("/home/me/Documents/Name.{}", save.ending));
     show_trouble(ui, trouble);
     match buttons(ui, "Save", "Cancel") {
-        Some(true) => saved(save, dest),
+        _ if is_chosen => saved(save, &dest.path),
+        Some(true) => saved(save, &dest.path),
         Some(false) => Some(DialogDecision::Never),
         None => None,
     }
@@ -684,10 +631,4 @@ fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
         Some(false) => Some(DialogDecision::Never),
         None => None,
     }
-}
-
-/// Draws a right-aligned row.
-pub(super) fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
-    let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
-    ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner
 }

@@ -1,5 +1,6 @@
 //! The dialog that asks where to export a note or folder, and the state of running exports.
 
+use crate::overlays::destination_field::DestinationField;
 use export::error::ExportError;
 use export::{ExportProgress, ExportReport, ExportScope};
 use notebook::actions::ExportCommand;
@@ -15,7 +16,7 @@ pub(crate) struct ExportForm {
     pub(crate) choices: Vec<(ExportScope, String)>,
     pub(crate) chosen: usize,
     pub(crate) paper: PaperSize,
-    pub(crate) dest: String,
+    pub(crate) dest: DestinationField,
 }
 
 impl ExportForm {
@@ -53,7 +54,7 @@ impl ExportForm {
         let home = std::env::home_dir().unwrap_or_default();
         let documents = home.join("Documents");
         let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
-        self.dest = folder.join(format!("{name}{ending}")).display().to_string();
+        self.dest.path = folder.join(format!("{name}{ending}")).display().to_string();
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! It reads and compares states on threads. The kernel makes the moves.
 
-use crate::overlays::dialogs::{DialogDecision, at_right, field, head, show_trouble, words};
+use crate::overlays::dialog_parts::{at_right, field, head, show_trouble, words};
+use crate::overlays::dialogs::DialogDecision;
 use crate::overlays::state_comparison::StateComparisonForm;
 use eframe::egui;
 use egui::accesskit::Role;

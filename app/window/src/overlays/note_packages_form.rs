@@ -3,7 +3,8 @@
 //!
 //! Nothing runs before **Install**, and then exactly what was shown. Blocking work runs on threads of the host.
 
-use crate::overlays::dialogs::{DialogDecision, at_right, field, further, head, show_trouble, words};
+use crate::overlays::dialog_parts::{at_right, field, further, head, show_trouble, words};
+use crate::overlays::dialogs::DialogDecision;
 use crate::overlays::python_setup_form::{
     AfterFailure, show_error, show_failed_setup, show_lines, show_running, take_output,
 };

@@ -2,11 +2,12 @@
 //!
 //! File system queries and the chooser run on their own threads. The dialog shows their results when they arrive.
 
-use crate::overlays::dialogs::{DialogDecision, at_right, field, head, words};
+use crate::overlays::dialog_parts::{at_right, field, head, words};
+use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::text::{CCursor, CCursorRange};
 use egui::{Id, RichText, Ui, vec2};
-use host::desktop::{self, FolderChoice, FolderChooser, TypedPath};
+use host::desktop::{self, FolderChooser, PathChoice, TypedPath};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use text::untrusted_text;
@@ -38,7 +39,7 @@ enum FolderProblem {
 
 /// A result from a thread.
 enum FolderAnswer {
-    Chosen(FolderChoice),
+    Chosen(PathChoice),
     Completed(String, Vec<String>),
     Inspected(TypedPath),
     Created(anyhow::Result<PathBuf>),
@@ -99,13 +100,13 @@ impl OpenFolderForm {
                     self.completions = if found.iter().all(is_typed) { Vec::new() } else { found };
                     self.completed = Some(path);
                 }
-                FolderAnswer::Chosen(FolderChoice::Chosen(folder)) => {
+                FolderAnswer::Chosen(PathChoice::Chosen(folder)) => {
                     self.is_choosing = false;
                     self.path = folder.display().to_string();
                     self.inspect(ctx, folder);
                 }
-                FolderAnswer::Chosen(FolderChoice::Canceled) => self.is_choosing = false,
-                FolderAnswer::Chosen(FolderChoice::Unavailable) => (self.is_choosing, self.chooser) = (false, None),
+                FolderAnswer::Chosen(PathChoice::Canceled) => self.is_choosing = false,
+                FolderAnswer::Chosen(PathChoice::Unavailable) => (self.is_choosing, self.chooser) = (false, None),
                 FolderAnswer::Inspected(TypedPath::Folder(folder)) | FolderAnswer::Created(Ok(folder)) => {
                     return Some(folder);
                 }

@@ -1,6 +1,7 @@
 //! The dialog that clones a Git repository into a new folder, which is then opened as a volume.
 
-use crate::overlays::dialogs::{DialogDecision, at_right, field, further, head, show_trouble, words};
+use crate::overlays::dialog_parts::{at_right, field, further, head, show_trouble, words};
+use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::Ui;
 use host::source_control::{ClonePhase, RepositoryClone, repository_folder_name};

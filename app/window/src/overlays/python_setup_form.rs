@@ -3,7 +3,8 @@
 //!
 //! Blocking work runs on threads of the host.
 
-use crate::overlays::dialogs::{DialogDecision, at_right, field, head, words};
+use crate::overlays::dialog_parts::{at_right, field, head, words};
+use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Frame, Margin, RichText, ScrollArea, Ui};

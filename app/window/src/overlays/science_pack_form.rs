@@ -2,7 +2,8 @@
 //!
 //! All work runs on threads of the host, and continues when the dialog is closed.
 
-use crate::overlays::dialogs::{DialogDecision, at_right, head, words};
+use crate::overlays::dialog_parts::{at_right, head, words};
+use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{RichText, Ui};

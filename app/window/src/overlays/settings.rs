@@ -4,7 +4,6 @@ mod other_programs;
 mod phone_pairing;
 mod shortcuts;
 
-use crate::shell::commands;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -22,6 +21,7 @@ use settings_pages::providers::ProviderSettings;
 use settings_pages::sections;
 use settings_pages::volumes::VolumePage;
 use ui::icons;
+use ui::key_names::{can_be_set, key_text};
 use ui::setting_rows::SettingsRows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_name};
@@ -139,11 +139,11 @@ impl SettingsPage {
             self.asking = None;
             return None;
         }
-        if !commands::can_be_set(key, modifiers) {
+        if !can_be_set(key, modifiers) {
             (asking.taken, asking.trouble) = (None, Some("A key needs Ctrl or Alt, or is one of F1 to F12."));
             return None;
         }
-        let spelled = commands::key_text(key, modifiers);
+        let spelled = key_text(key, modifiers);
         let map = effective_keymap(settings);
         let other = map.iter().find(|(id, keys)| **id != asking.id && keys.contains(&spelled));
         match other.map(|(id, _)| id.info()) {

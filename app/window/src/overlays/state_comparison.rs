@@ -1,6 +1,6 @@
 //! Compares the variables of two saved states of a note: the choice of states, and tables of the differences.
 
-use crate::overlays::dialogs::{at_right, head, words};
+use crate::overlays::dialog_parts::{at_right, head, words};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Grid, RichText, ScrollArea, Ui};

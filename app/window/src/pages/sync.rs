@@ -265,9 +265,9 @@ fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
             (icons::PLUGS_CONNECTED, format!("Connected · {far}{seen}"), true)
         }
         Some(HubConnection::Offline { why }) => {
-            (icons::OFFLINE, format!("Not there{seen}: {why}. It is tried again by itself."), false)
+            (icons::OFFLINE, format!("Not connected{seen}: {why}. Tracebook tries again automatically."), false)
         }
-        Some(HubConnection::Paused) => (icons::PLUG, "Not called: sync is paused".to_owned(), false),
+        Some(HubConnection::Paused) => (icons::PLUG, "Not connected: sync is paused".to_owned(), false),
         Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
     };
     HubRow { url: hub.url.clone(), state: words, icon, online }
@@ -373,7 +373,7 @@ fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
         }
         if icon_button(ui, icons::COPY, &format!("Copy the address of {}", row.name), None).clicked() {
             ui.ctx().copy_text(row.addresses.join("\n"));
-            actions.push(PageAction::Say("The address is copied. Another device gets the volume by it.".to_owned()));
+            actions.push(PageAction::Say("Copied the address. Another device joins the volume with it.".to_owned()));
         }
     });
 }

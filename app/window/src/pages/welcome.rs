@@ -131,7 +131,7 @@ impl WelcomePage {
                 self.changes.push(SettingsChange::Text(scale));
             }
         });
-        show_row(ui, "Keyboard shortcuts", "Those of a program that you know.", |ui| {
+        show_row(ui, "Keyboard shortcuts", "The shortcuts of a program that you know.", |ui| {
             let names: Vec<&str> = KeymapPreset::ALL.iter().map(|preset| preset.name()).collect();
             let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
             if let Some(place) = segmented_control(ui, &names, chosen) {

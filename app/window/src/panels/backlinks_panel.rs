@@ -16,10 +16,10 @@ use text::outline::NoteLink;
 use text::untrusted_text;
 use ui::icons;
 use ui::text::shown_name;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, word_button};
 
-const BACKLINK_ROW_HEIGHT: f32 = 24.0;
+const BACKLINK_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 
 /// A row of the panel.
 enum BacklinkRow {
@@ -119,7 +119,7 @@ impl BacklinksPanel {
             Some((_, searching)) => {
                 self.lines.extend((0..self.mentions.len()).map(BacklinkRow::Mention));
                 let words = match (searching.is_some(), self.mentions.is_empty()) {
-                    (true, _) => "Looking through the notes…",
+                    (true, _) => "Searching the notes…",
                     (false, true) => "No unlinked mentions",
                     (false, false) => "",
                 };
@@ -132,7 +132,7 @@ impl BacklinksPanel {
             let words = match (&self.related.trouble, self.related.is_asking()) {
                 (Some(why), _) => why.as_str(),
                 (None, true) => "Searching…",
-                (None, false) => "No other note is near to this one.",
+                (None, false) => "There are no related notes.",
             };
             self.lines.push(BacklinkRow::Words(words.to_owned()));
         }
@@ -146,12 +146,13 @@ impl BacklinksPanel {
         };
         self.refresh(ui.ctx(), driver, note);
         let (mut find, mut linked) = (false, None);
+        // The rows are placed by their height alone.
+        ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("links").auto_shrink(false).show_rows(
             ui,
             BACKLINK_ROW_HEIGHT,
             self.lines.len() + 1,
             |ui, range| {
-                ui.spacing_mut().item_spacing.y = 0.0;
                 for line in self.lines.iter().skip(range.start).take(range.len()) {
                     match line {
                         BacklinkRow::Title(text) => title(ui, text),
@@ -391,17 +392,17 @@ impl BrokenLinksPage {
         let rows = &self.rows;
         ui.add_space(space::M);
         if rows.is_empty() {
-            words(ui, if self.left.is_empty() { "Every link leads somewhere." } else { "Looking through the links…" });
+            words(ui, if self.left.is_empty() { "There are no broken links." } else { "Checking the links…" });
             return;
         }
-        words(ui, &format!("{} that no file answers to. A click goes there.", count(rows.len(), "link")));
+        words(ui, &format!("{} to files that don't exist. Click one to go to it.", count(rows.len(), "link")));
         ui.add_space(space::S);
+        ui.spacing_mut().item_spacing.y = 0.0;
         egui::ScrollArea::vertical().id_salt("broken").auto_shrink(false).show_rows(
             ui,
             BACKLINK_ROW_HEIGHT,
             rows.len(),
             |ui, range| {
-                ui.spacing_mut().item_spacing.y = 0.0;
                 for (note, path, target, at, line) in rows.iter().skip(range.start).take(range.len()) {
                     let (rect, response) = clickable(ui, &format!("{path}: {target}"), 0.0);
                     let colours = ThemeColors::of(ui);

@@ -77,7 +77,7 @@ impl VariablesPanel {
             return None;
         };
         let Some(all) = known else {
-            words(ui, "This kernel does not tell its variables.");
+            words(ui, "This kernel doesn't list its variables.");
             return None;
         };
         if all.is_empty() {
@@ -87,7 +87,7 @@ impl VariablesPanel {
         self.bar(ui);
         let rows = self.rows(&all);
         if rows.is_empty() {
-            words(ui, "No variable is called that.");
+            words(ui, "No variable has that name.");
         }
         let mut clicked = None;
         let area = egui::ScrollArea::vertical().id_salt("variables").auto_shrink(false);

@@ -4,8 +4,8 @@ use crate::overlays::export_form::ExportState;
 use crate::shell::notes_replacement::NotesReplacement;
 use eframe::egui::ColorImage;
 use host::desktop::TypedPath;
-use host::fs::obsidian_settings::ObsidianSettings;
 use host::kernel_states::NoteStates;
+use settings_pages::obsidian::ObsidianSettings;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,6 +16,8 @@ pub(crate) type StatesOfNote = (DocId, NoteStates);
 
 /// Settings read from an Obsidian vault.
 pub(crate) struct VaultSettings {
+    /// The vault's folder.
+    pub(crate) root: PathBuf,
     pub(crate) read: ObsidianSettings,
     /// Whether to apply the settings; otherwise they are only offered.
     pub(crate) takes_over: bool,

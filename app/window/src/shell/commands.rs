@@ -405,28 +405,6 @@ impl ShortcutTable {
     }
 }
 
-/// Returns a key in the notation of the command table.
-pub(crate) fn key_text(key: Key, modifiers: Modifiers) -> String {
-    let name = match key {
-        Key::Period => ".",
-        Key::Comma => ",",
-        Key::Equals => "Plus",
-        Key::ArrowUp => "ArrowUp",
-        Key::ArrowDown => "ArrowDown",
-        Key::ArrowLeft => "ArrowLeft",
-        Key::ArrowRight => "ArrowRight",
-        key => key.name(),
-    };
-    let parts = [(modifiers.command, "Ctrl+"), (modifiers.alt, "Alt+"), (modifiers.shift, "Shift+")];
-    parts.iter().filter(|(held, _)| *held).map(|(_, name)| *name).chain([name]).collect()
-}
-
-/// Returns whether a key can be assigned to a command. Keys that type or move the caret can't.
-pub(crate) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
-    let function = Key::F1 <= key && key <= Key::F35;
-    function || modifiers.command || modifiers.alt || (key == Key::Enter && modifiers.shift)
-}
-
 impl KeyShortcut {
     /// Returns whether the shortcut matches a key press.
     fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
@@ -556,6 +534,7 @@ pub(crate) enum NavigationCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ui::key_names::key_text;
 
     #[test]
     fn every_command_and_key_of_the_table_is_known() {

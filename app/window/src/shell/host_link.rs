@@ -4,7 +4,7 @@ use crate::shell::notice_state::NoticeState;
 use anyhow::{anyhow, bail};
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
-use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, PdfPrinter};
+use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::program_server::ProgramServer;
 use host::science_pack::SciencePack;
@@ -51,6 +51,8 @@ pub(crate) struct HostLink {
     pub(crate) driver: Driver,
     /// The system's folder chooser, if it has one.
     pub(crate) folder_chooser: Option<FolderChooser>,
+    /// The system's dialog for new files, if it has one.
+    pub(crate) new_file_chooser: Option<NewFileChooser>,
     /// Opens files with other programs, if there's a desktop.
     pub(crate) file_opener: Option<FileOpener>,
     /// Shows notifications of the desktop, if there's one.

@@ -93,7 +93,7 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
             return (format!("File cannot be written: {why}"), StatusTone::Warn);
         }
         if note.file.gone {
-            let says = "The file was removed by another program; typing makes it again";
+            let says = "Another program removed the file; typing creates it again";
             return (says.to_owned(), StatusTone::Warn);
         }
         if let Some(why) = note.read_only() {
@@ -464,7 +464,7 @@ impl StatusItem {
         match (&self.part, context.note) {
             (StatusPart::Kernel, Some(note)) => {
                 menu_below(&response, "Kernel", |ui| kernel_menu_items(ui, note, context.shortcuts, actions));
-                response.on_hover_text("What runs the cells, and what can be done with it");
+                response.on_hover_text("The kernel that runs the cells, and its commands");
             }
             (StatusPart::Sync(standing), note) => {
                 response.on_hover_ui(|ui| {
@@ -524,7 +524,6 @@ fn theme_button(
         ColorTheme::Light => (icons::SUN, "Theme: light"),
         ColorTheme::Dark => (icons::MOON, "Theme: dark"),
     };
-    // The status bar is lower than a touch target, so the button extends beyond it.
     let center = pos2(right - 14.0, ui.max_rect().center().y);
     let rect = Rect::from_center_size(center, Vec2::splat(size::MIN_CLICK_HEIGHT));
     let response = ui.interact(rect, ui.scope_id().with("theme"), Sense::click());

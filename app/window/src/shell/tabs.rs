@@ -118,7 +118,7 @@ impl TabsContext<'_> {
             .layout_no_wrap(untrusted_text::escape_line(&name).into_owned(), style.font.clone(), colours.ink)
             .size()
             .x;
-        let close = size::MIN_CLICK_HEIGHT - space::XS;
+        let close = size::MIN_CLICK_HEIGHT;
         let width = (wide + space::M + close + space::XS).clamp(MIN_TAB_WIDTH, MAX_TAB_WIDTH);
         let (_, rect) = ui.allocate_space(vec2(width, size::TOOLBAR_HEIGHT));
         let response = ui.interact(rect, id, Sense::click_and_drag());

@@ -225,7 +225,7 @@ impl WordGrid {
     pub fn to_markdown(&self) -> String {
         let width = self.numbers.len();
         if width == 0 || self.rows.is_empty() {
-            return "*Nothing is in this table.*\n".to_owned();
+            return "*This table is empty.*\n".to_owned();
         }
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| escape_markdown(cell)).collect();

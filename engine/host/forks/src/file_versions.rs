@@ -3,6 +3,7 @@
 use crate::fork_error::ForkError;
 use crate::fork_record::{BaseFile, ForkRecord, ForkStore};
 use host::fs::confined_dir::{ConfinedFolder, OpenRefusal};
+use host::fs::file_rights::is_executable;
 use std::io::Read;
 use store::BlobHash;
 
@@ -92,16 +93,6 @@ pub(crate) fn read_version(folder: &ConfinedFolder, path: &str) -> Result<(FileV
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
     file.take(MAX_ADOPTED_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok((FileVersion::of_bytes(bytes), is_executable(&meta)))
-}
-
-#[cfg(unix)]
-pub(crate) fn is_executable(meta: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_executable(_meta: &std::fs::Metadata) -> bool {
-    false
 }
 
 impl ForkStore {

@@ -6,12 +6,12 @@ use crate::limits::MAX_FILE_BYTES;
 use crate::remote_tree::folders_above;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::io::Read;
 use std::path::Path;
 use store::BlobHash;
 use user_files::atomic_write::is_temporary_file;
 use user_files::confined_dir::{ConfinedFolder, normalize_path};
+use user_files::file_rights::is_executable;
 
 /// How a file differs from the last pull or commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -85,7 +85,7 @@ pub(crate) fn read_local(folder: &ConfinedFolder, path: &str) -> Result<LocalSta
         return Ok(LocalState::Other);
     }
     let (blob, hash) = (vcs::blob_id(&bytes)?, BlobHash::of(&bytes));
-    Ok(LocalState::File(LocalFile { blob, hash, bytes, is_program: is_program(&found) }))
+    Ok(LocalState::File(LocalFile { blob, hash, bytes, is_program: is_executable(&found) }))
 }
 
 /// Returns whether a path is a symbolic link, or leads through one. What a link leads to belongs to another path.
@@ -94,16 +94,6 @@ fn is_through_link(folder: &ConfinedFolder, path: &str) -> bool {
         folder.original_path().join(path).symlink_metadata().is_ok_and(|found| found.file_type().is_symlink())
     };
     is_link(path) || folders_above(path).any(is_link)
-}
-
-fn is_program(found: &Metadata) -> bool {
-    #[cfg(unix)]
-    return std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o100 != 0;
-    #[cfg(not(unix))]
-    {
-        let _ = found; // files have no such permission
-        false
-    }
 }
 
 pub(crate) fn open_root(root: &Path) -> Result<ConfinedFolder, GitHubError> {

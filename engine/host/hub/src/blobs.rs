@@ -35,7 +35,7 @@ const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval of checks while other transfers are active.
 const BLOB_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Log line for attachments that can't be stored.
-const NOT_KEPT_MESSAGE: &str = "what a device brings cannot be kept now";
+const NOT_KEPT_MESSAGE: &str = "the file can't be stored now";
 
 enum BlobWork {
     Look { item: VolumeBlob },
@@ -240,7 +240,7 @@ impl HubCore {
                 keeping.protocol.on_read(link, item, offset, piece);
                 if let Some(why) = why {
                     keeping.protocol.on_failed(item, now, &may);
-                    self.log_once(&mut keeping, &format!("what a device asks for cannot be read: {why}"));
+                    self.log_once(&mut keeping, &format!("a file that a device requests can't be read: {why}"));
                 }
             }
             BlobResult::Failed { item, why } => {

@@ -153,28 +153,28 @@ pub enum HubFilesError {
     #[error("NATS does not take it: {0}")]
     NatsRefused(String),
     /// A message in NATS isn't a piece of a file.
-    #[error("there is something at NATS that is no piece of a file")]
+    #[error("NATS holds something that isn't a piece of a file")]
     NotPiece,
     /// NATS has lost a piece of a complete file.
     #[error("NATS lost part of a file; a device that has the file sends it again")]
     PieceLost,
     /// Another replica has completed the file in the meantime.
-    #[error("another replica has it whole by now")]
+    #[error("another replica has completed it")]
     WholeElsewhere,
     /// Another replica is appending to the file.
-    #[error("another replica takes it just now")]
+    #[error("another replica is receiving it")]
     TakenElsewhere,
     /// The pieces before this one are gone.
-    #[error("what stood before it is gone")]
+    #[error("the piece before it is gone")]
     PredecessorGone,
     /// A piece before this one was not stored.
-    #[error("what stands before it was not taken")]
+    #[error("the piece before it was refused")]
     PredecessorRefused,
     /// A piece of the file was not stored.
     #[error("some of it wasn't stored")]
     Incomplete,
     /// The pieces of several replicas don't fit together.
-    #[error("what several replicas took is not what its name says")]
+    #[error("the pieces from several replicas don't fit its hash")]
     MixedPieces,
     /// The file was removed while it was checked.
     #[error("it disappeared while it was being checked")]

@@ -451,7 +451,7 @@ impl HubCore {
     fn drop_slow_client(&mut self, link: LinkId) {
         let connection = self.clients.get(&link).map(|client| Arc::clone(&client.outbox.connection));
         self.peers.disconnect(link);
-        self.end_connection(link, "it does not take what it is sent");
+        self.end_connection(link, "it doesn't receive what it's sent");
         connection.iter().for_each(|connection| connection.close());
     }
 
@@ -637,7 +637,7 @@ impl HubCore {
             for name in names {
                 self.metrics.refused.inc();
                 let quota = self.settings.quota;
-                (self.log)(&format!("{name} has used up its {quota} bytes: it reads, and what it writes is not taken"));
+                (self.log)(&format!("{name} has used up its {quota} bytes: it can read, but its changes are refused"));
             }
             self.refresh_shares(|client| client.who.device == by);
         }
@@ -650,7 +650,7 @@ impl HubCore {
         if std::mem::take(&mut self.usage_kept.1) > 0 {
             let text = serde_json::to_vec(&self.usage).unwrap_or_default();
             if let Err(why) = crate::certificate::write_private_file(&self.settings.folder.join(USAGE_FILE), &text) {
-                (self.log)(&format!("the account of who stored how much cannot be kept: {why}"));
+                (self.log)(&format!("the record of each device's storage can't be written: {why}"));
             }
         }
         self.usage_kept.0 = Instant::now();

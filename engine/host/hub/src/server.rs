@@ -772,6 +772,6 @@ fn handle_control_message(shared: &ServerState, device: Option<DeviceId>, name: 
             shared.read_list();
         }
         Ok(false) => {}
-        Err(why) => shared.log_refusal(&format!("{name} sent a list of devices that is none: {why}")),
+        Err(why) => shared.log_refusal(&format!("{name} sent an invalid list of devices: {why}")),
     }
 }

@@ -40,13 +40,13 @@ pub enum CertificateTrust {
 #[derive(Debug, thiserror::Error)]
 pub enum HubConnectError {
     /// The address isn't valid for a hub.
-    #[error("“{address}” is no address of a hub: wss://HOST:PORT, or ws://127.0.0.1:PORT")]
+    #[error("“{address}” isn't the address of a hub; write wss://HOST:PORT, or ws://127.0.0.1:PORT")]
     Address {
         /// The invalid address.
         address: String,
     },
     /// The stored certificate hash isn't a valid hash.
-    #[error("the certificate that was kept is none")]
+    #[error("the stored certificate of the hub is damaged; pair the hub again")]
     KeptCertificate,
     /// TLS can't be used.
     #[error(transparent)]

@@ -54,22 +54,22 @@ pub enum PairingError {
     #[error("it does not know the code that it asked for")]
     CodeUnknown,
     /// The offering side's answer isn't a valid SPAKE2 message.
-    #[error("what it answers is no part of a pairing")]
+    #[error("its answer isn't part of a pairing")]
     InvalidAnswer,
     /// The joining side's request isn't a valid SPAKE2 message.
-    #[error("this is no part of a pairing")]
+    #[error("this isn't part of a pairing")]
     InvalidRequest,
     /// The other side's card can't be parsed.
-    #[error("its card cannot be read")]
+    #[error("the card of the other device can't be read")]
     CardUnreadable,
     /// The other side's card has no readable signature.
-    #[error("its card is not signed")]
+    #[error("the card of the other device isn't signed")]
     CardUnsigned,
     /// The signature doesn't match the key on the card.
-    #[error("it does not prove the key on its card")]
+    #[error("the other device doesn't prove the key on its card")]
     CardUnproven,
     /// The other side has this device's own key.
-    #[error("a device cannot be paired with itself")]
+    #[error("a device can't be paired with itself")]
     SameDevice,
 }
 

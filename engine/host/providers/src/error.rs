@@ -281,7 +281,7 @@ pub(crate) fn genai_error(
             )
         }
         genai::Error::StreamParse { .. } | genai::Error::JsonValueExt(_) | genai::Error::SerdeJson(_) => {
-            garbled("JSON that is none")
+            garbled("invalid JSON")
         }
         genai::Error::WebModelCall { webc_error: genai::webc::Error::Reqwest(error), .. } => {
             network_error(endpoint, host, key, error)

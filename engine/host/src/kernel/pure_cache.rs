@@ -4,6 +4,7 @@
 //! An entry belongs to one note with one set of grants, and is sealed for them with a key that no cell can read. An
 //! entry that was changed, moved, or made for another note can't be opened. The content is JSON data.
 
+use crate::fs::file_rights::make_private;
 use anyhow::{Context, anyhow, bail};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -143,8 +144,7 @@ fn read_or_make_key(folder: &Path) -> std::io::Result<Zeroizing<[u8; 32]>> {
     rand::rngs::OsRng.try_fill_bytes(&mut *key).map_err(std::io::Error::other)?;
     let mut options = File::options();
     options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    make_private(&mut options);
     let mut file = options.open(&path)?;
     file.write_all(&*key)?;
     file.sync_all()?;

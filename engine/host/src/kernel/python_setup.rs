@@ -2,6 +2,7 @@
 //! installs a Jupyter kernel and packages into it. The commands run only after the user has seen them. All steps wait
 //! for disks, programs and the network, so they run on threads of their own.
 
+use crate::process_group::{end_process_group, start_in_own_group};
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::io::{BufRead, BufReader, Read};
@@ -360,7 +361,7 @@ impl RunningSetup {
     pub fn stop(&self) {
         self.stop.is_stopped.store(true, Ordering::Release);
         if let Some(child) = self.stop.child.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            super::end_process_group(child);
+            end_process_group(child);
         }
     }
 }
@@ -436,8 +437,7 @@ impl SetupPlan {
         command.env("PYTHONUNBUFFERED", "1").env("NO_COLOR", "1");
         // An activated environment isn't the one that is created here.
         command.env_remove("VIRTUAL_ENV").env_remove("PYTHONHOME");
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        start_in_own_group(&mut command);
         if let Some(folder) = self.environment.parent() {
             command.current_dir(folder);
         }

@@ -1,7 +1,7 @@
 //! Installs, compiles and removes the science pack in the background, for the window and the command line alike. The
 //! pack belongs to the user, not to a workspace, so the session doesn't know of it.
 
-use super::end_process_group;
+use crate::process_group::{end_process_group, start_in_own_group};
 use anyhow::{anyhow, bail};
 use science_pack::{DownloadControl, download_wheel};
 pub use science_pack::{
@@ -304,8 +304,7 @@ fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> 
     let mut command = Command::new(program);
     command.args(["kernel", "--compile-science"]).arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    start_in_own_group(&mut command);
     let mut child = command.spawn().map_err(|error| anyhow!("its compiler can't be started ({error})"))?;
     let complaint = child.stderr.take().map(|pipe| {
         std::thread::spawn(move || {

@@ -1,6 +1,7 @@
 //! Crash reports: files that panics leave in the log folder.
 
-use super::log_file::{create_private_folder, open_private_file};
+use super::log_file::open_private_file;
+use crate::fs::file_rights::create_private_folders;
 use std::backtrace::Backtrace;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -53,7 +54,7 @@ pub(super) fn install_panic_hook() {
 }
 
 fn write_report(folder: &Path, number: usize, place: &str, panic: &PanicHookInfo<'_>) -> Option<PathBuf> {
-    create_private_folder(folder).ok()?;
+    create_private_folders(folder).ok()?;
     remove_oldest(folder);
     let path = folder.join(format!("crash-{:013}-{}-{number}.txt", millis_since_1970(), std::process::id()));
     let message = shown_message(panic.payload_as_str().unwrap_or("no message"), super::is_content_logged());

@@ -11,15 +11,6 @@ const MAX_LOG_FILE_BYTES: u64 = 2 << 20;
 /// Number of older files kept besides the newest one.
 const MAX_OLD_LOG_FILES: u32 = 3;
 
-/// Creates a folder that only its owner can access.
-pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 /// Opens a file for appending. A new file is readable only by its owner. A symlink isn't followed.
 pub(super) fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();

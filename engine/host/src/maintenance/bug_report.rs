@@ -2,6 +2,7 @@
 
 use super::check::{CheckReport, FindingSeverity};
 use crate::error::OpenError;
+use crate::fs::file_rights::make_private;
 use crate::logging::LOG_FOLDER;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
@@ -99,8 +100,7 @@ pub fn default_path() -> PathBuf {
 pub fn write(path: &Path, files: &[ReportFile]) -> io::Result<()> {
     let mut options = std::fs::File::options();
     options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    make_private(&mut options);
     let file = options.open(path)?;
     let written = write_archive(GzEncoder::new(file, Compression::default()), files);
     if written.is_err() {

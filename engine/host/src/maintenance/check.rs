@@ -172,7 +172,7 @@ impl WorkspaceCheck<'_> {
     fn report_losses(&mut self, lost: Option<String>) -> Result<(), DiskError> {
         let Some(why) = lost else { return Ok(()) };
         let path = self.dir.join(DATABASE_FILE);
-        let how = "what your files hold is kept; what stood in the database alone is gone";
+        let how = "the text in your files is kept; what was only in the database is lost";
         self.report_repairable(FindingSeverity::Damage, path.display(), why, how);
         self.commit(&[RowWrite::Meta { key: LOST_KEY.to_owned(), value: None }])
     }

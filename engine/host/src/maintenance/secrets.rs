@@ -8,6 +8,7 @@
 
 mod vault;
 
+use crate::fs::file_rights::make_private;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
@@ -455,15 +456,6 @@ fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
         failed(error)
     })
 }
-
-#[cfg(unix)]
-fn make_private(options: &mut OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600);
-}
-
-#[cfg(not(unix))]
-fn make_private(_options: &mut OpenOptions) {}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! A copy of the search index in another place while this program runs. It answers queries even if the workspace's disk
 //! is full or read-only.
 
+use crate::fs::file_rights::create_private_folder;
 use rand::Rng;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ impl IndexCopy {
         let places = [std::env::temp_dir(), PathBuf::from("/dev/shm"), PathBuf::from("/var/tmp")];
         places.into_iter().find_map(|place| {
             let folder = place.join(format!("tracebook-index-{:016x}", rand::rng().random::<u64>()));
-            make_private(&folder).ok()?;
+            // Notes are private.
+            create_private_folder(&folder).ok()?;
             let copy = IndexCopy(folder);
             copy_files(index, &copy.0).ok().map(|()| copy)
         })
@@ -29,14 +31,6 @@ impl Drop for IndexCopy {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0); // what is left is in the system's folder for such
     }
-}
-
-/// Creates a folder that only its owner can read, because notes are private.
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// Copies files and folders, except links. Fails if the destination can't take all of them.

@@ -631,12 +631,12 @@ impl Indexer {
         self.uncommitted = 0;
         if error.disk {
             self.retry = Some(Instant::now() + INDEX_RETRY_INTERVAL);
-            sentence.push_str("; it is tried again by itself, notes are safe");
+            sentence.push_str("; Tracebook tries again automatically, and your notes are safe");
         } else if self.rebuilds < MAX_INDEX_REBUILDS {
             self.rebuilds += 1;
             match self.delete_index() {
                 Ok(()) => {
-                    let mended = format!("{sentence}; it is made again, notes are safe");
+                    let mended = format!("{sentence}; it's being rebuilt, and your notes are safe");
                     self.common.update_freshness(|fresh| fresh.repair_notice = Some(mended));
                     return;
                 }

@@ -61,7 +61,7 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
             let why = error.to_string();
             *common.suspected_damage.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
             let _ = tasks.send(IndexTask::Written(Vec::new()));
-            anyhow!("{why}; it is made again now, try again in a moment")
+            anyhow!("{why}; it's being rebuilt, so try again in a moment")
         })
     };
     let mut ask = question.ask.clone();

@@ -306,7 +306,7 @@ pub fn perform(
         }
         GitRequest::Abort(what) => {
             run(GitOperation::Abort(*what))?;
-            format!("The {} was taken back.", what.word())
+            format!("The {} was undone.", what.word())
         }
         GitRequest::CreateTag { name, message, at } => {
             run(GitOperation::CreateTag { name: name.clone(), message: message.clone(), at: at.clone() })?;

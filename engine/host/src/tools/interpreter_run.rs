@@ -7,6 +7,7 @@ use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
+use crate::process_group::start_in_own_group;
 use crate::sandbox_limits::limit_arguments;
 use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;
@@ -129,8 +130,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
     let asks_host = run.web.is_some() || run.grants.process;
     command.envs(asks_host.then_some(("TRACEBOOK_WEB", "1")));
     command.envs(place.home.iter().map(|home| ("HOME", home)));
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    start_in_own_group(&mut command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(fail)?;
     let (input, output) = (child.stdin.take(), child.stdout.take());

@@ -4,6 +4,7 @@
 use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
+use crate::fs::file_rights::create_private_folder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox::granted_paths;
 use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
@@ -339,10 +340,7 @@ impl PrivateFolder {
         let number = rand::rngs::OsRng.try_next_u64().map_err(|error| fail(std::io::Error::other(error)))?;
         let above = std::env::temp_dir().canonicalize().map_err(fail)?;
         let path = above.join(format!("tracebook-tool-{number:016x}"));
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path).map_err(fail)?;
+        create_private_folder(&path).map_err(fail)?;
         Ok(PrivateFolder { path })
     }
 }

@@ -5,5 +5,6 @@ pub mod atomic_write;
 pub mod bulk_create;
 pub mod confined_dir;
 pub mod copy;
+pub mod file_rights;
 pub mod folder_names;
 pub mod move_files;

@@ -59,7 +59,7 @@ impl RunsState {
             }
         }
         if todo.is_empty() {
-            let words = if again { "nothing of it was taken back" } else { "there is nothing to take back" };
+            let words = if again { "none of it was reverted" } else { "there is nothing to take back" };
             return Err(CommandError(words.to_owned()));
         }
         // Revert from the last change, reapply from the first.

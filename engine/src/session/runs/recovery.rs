@@ -10,7 +10,6 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::sent_task::INTERRUPTED_CALL_TEXT;
-use agent::tool_catalog::BuiltInTool;
 use agent::server_request::is_server_request;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;

@@ -203,7 +203,7 @@ impl RunsState {
                     self.rewrite_note_for_call(turn, files, sync, (*run, call), *id, (&text, &changed))
                 }
                 count => failed_outcome(format!(
-                    "old_content stands {count} times in the note; take more of its surroundings"
+                    "old_content is in the note {count} times; include more of the text around it"
                 )),
             }),
             ToolNoteJobKind::RunCell { number, execution: None } => {

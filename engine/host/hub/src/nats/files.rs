@@ -571,7 +571,7 @@ impl HubFiles for NatsFiles {
         let pieces = self.pieces.clone();
         self.runtime.spawn(async move {
             if let Err(why) = pieces.remove_stale_subjects(since).await {
-                (pieces.inside.log)(&format!("what devices began to bring long ago cannot be removed: {why}"));
+                (pieces.inside.log)(&format!("old unfinished uploads can't be removed: {why}"));
             }
         });
     }
