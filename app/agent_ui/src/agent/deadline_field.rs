@@ -8,7 +8,7 @@ use ui::theme::{self, ThemeColors};
 
 /// The field with the deadline of the next message's run.
 #[derive(Default)]
-pub struct DeadlineField {
+pub(crate) struct DeadlineField {
     text: String,
 }
 
@@ -27,7 +27,7 @@ impl DeadlineField {
     ///
     /// # Errors
     /// Returns an error if what is typed is no time.
-    pub fn deadline(&self) -> Result<Option<i64>, DeadlineError> {
+    pub(crate) fn deadline(&self) -> Result<Option<i64>, DeadlineError> {
         let text = self.text.trim();
         if text.is_empty() { Ok(None) } else { clock::parse_deadline(text).map(Some) }
     }
