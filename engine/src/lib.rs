@@ -10,13 +10,9 @@ pub mod command;
 mod derived_ids;
 pub mod effect;
 pub mod event;
-pub mod keymap;
 mod note;
-
-mod pane_layout;
 pub mod records;
 pub mod session;
-pub mod settings;
 mod staleness;
 
 pub use ::commands;
@@ -26,7 +22,6 @@ pub use command::Command;
 pub use effect::Effect;
 pub use event::Event;
 pub use note::{CaretShift, DocPhase, FileSide, KernelPhase, Note, NotePhase};
-pub use pane_layout::{NotePosition, TabArrangement};
 pub use records::saving::BatchNumber;
 pub use session::{
     AGREED_BYTES_KEY_PREFIX, AgentRun, AgentSession, AgentSetup, AgreedBytes, AttachmentAction, BudgetScope,
@@ -44,6 +39,8 @@ pub use session::{
     TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key, parse_heads,
     phases_of, read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
-pub use settings::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
 pub use staleness::{Reactivity, StaleReason};
 pub use text::time::UnixMillis;
+pub use user_settings::pane_layout::{NotePosition, TabArrangement};
+pub use user_settings::settings::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
+pub use user_settings::{keymap, settings};

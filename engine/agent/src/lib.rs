@@ -15,7 +15,6 @@ pub mod decision_log;
 pub mod external_program;
 pub mod generated_view;
 pub mod image_name;
-pub mod kernel_access;
 pub mod known_texts;
 pub mod memory;
 pub mod mention_match;

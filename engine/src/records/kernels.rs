@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use store::{BlockId, ExecutionId};
 use text::time::UnixMillis;
 
-pub use agent::kernel_access::{KernelGrant, KernelSpec};
 pub use commands::kernel_states::{KernelStateMove, SharedStateJob, SharedStateOutcome};
 pub use text::kernel_properties::{
     DEPENDENCIES_PROPERTY, EMBEDDED_KERNEL, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelKind, NotePackages,
     REQUIRES_PYTHON_PROPERTY, SCIENCE_KERNEL,
 };
 pub(crate) use text::kernel_properties::{KERNEL_PROPERTY, is_faithful, may_save_states, named_kernel, names_kernel};
+pub use user_settings::kernel_access::{KernelGrant, KernelSpec};
 
 /// A running cell's request for a line of input from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ const STEPS: usize = 20;
 const PARTS: usize = 8;
 const NOTES: [&str; 2] = ["a.md", "b.md"];
 
-/// Runs Git with given names and times (in seconds since 1970), so that two repositories with the same steps have the same hashes. Returns
-/// whether it succeeded, and what it said.
+/// Runs Git with given names and times (in seconds since 1970), so that two repositories with the same steps have the
+/// same hashes. Returns whether it succeeded, and what it said.
 fn git_at(folder: &Path, time: u64, words: &[&str]) -> (bool, String) {
     let date = format!("{time} +0000");
     let mut command = Command::new("git");

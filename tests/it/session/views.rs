@@ -3,6 +3,7 @@
 use super::agents::{RUN, agent, answer, ask, fine, results, run, said};
 use crate::twin::Twin;
 use agent::tool_job::ToolJob;
+use engine::commands::CommandId;
 use engine::{AgentRun, Command, Event, generated_view};
 use serde_json::{Value, json};
 use store::{BlobHash, DecisionRecord, DecisionScope, DocId, RunEnding};
@@ -181,4 +182,12 @@ fn a_press_that_was_interrupted_is_not_pressed_again() {
     twin.rest();
     assert_eq!(pressed(&twin).about.ending, Some(RunEnding::Done));
     assert!(twin.models.is_empty() && twin.tools.is_empty());
+}
+
+#[test]
+fn buttons_ask_for_commands_that_exist() {
+    for button in generated_view::BUTTON_COMMANDS {
+        let command = button.id.parse::<CommandId>();
+        assert_eq!(command.map(CommandId::title), Ok(button.title), "{}", button.id);
+    }
 }

@@ -1,5 +1,5 @@
-//! Permissions of files and folders: which are programs, and what only their owner may read. On systems other than Unix,
-//! a file inherits its permissions from its folder, and none is marked as a program.
+//! Permissions of files and folders: which are programs, and what only their owner may read. On systems other than
+//! Unix, a file inherits its permissions from its folder, and none is marked as a program.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io;
@@ -16,11 +16,10 @@ pub fn is_executable_by_anyone(meta: &Metadata) -> bool {
 }
 
 /// Lets only the owner read and write the files that these options create.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "there are no modes"))]
 pub fn make_private(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    #[cfg(not(unix))]
-    let _ = options;
 }
 
 /// Creates a folder that only its owner can access.
@@ -43,14 +42,11 @@ pub fn create_private_folders(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns the I/O error if the permissions can't be set.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "there are no modes"))]
 pub fn make_folder_private(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    return std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    #[cfg(not(unix))]
-    {
-        let _ = folder;
-        Ok(())
-    }
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
 }
 
 fn private_folder_builder() -> DirBuilder {
@@ -61,14 +57,14 @@ fn private_folder_builder() -> DirBuilder {
     builder
 }
 
+#[cfg(unix)]
 fn has_mode(meta: &Metadata, mode: u32) -> bool {
-    #[cfg(unix)]
-    return std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & mode != 0;
-    #[cfg(not(unix))]
-    {
-        let _ = (meta, mode);
-        false
-    }
+    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & mode != 0
+}
+
+#[cfg(not(unix))]
+fn has_mode(_meta: &Metadata, _mode: u32) -> bool {
+    false
 }
 
 #[cfg(all(test, unix))]

@@ -1,12 +1,13 @@
 //! The user's settings for a workspace on this device.
 
+use crate::kernel_access::KernelGrant;
 use crate::keymap::KeymapPreset;
 use crate::pane_layout::{NotePosition, TabArrangement};
-use crate::records::kernels::KernelKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::DocId;
+use text::kernel_properties::KernelKind;
 
 /// Maximum number of saved searches.
 const MAX_SAVED_SEARCHES: usize = 200;
@@ -150,12 +151,13 @@ pub struct Settings {
     pub panes: Option<TabArrangement>,
     /// Notes and the Jupyter kernels that are allowed to run them, with all rights of the user. Oldest first.
     pub kernels: Vec<(DocId, String)>,
-    /// Fingerprints of those kernels at the time they were allowed: [`crate::KernelSpec::print`]. Oldest first.
+    /// Fingerprints of those kernels at the time they were allowed, oldest first:
+    /// [`crate::kernel_access::KernelSpec::print`].
     pub kernel_prints: Vec<(DocId, String)>,
     /// Kernel for notes that don't name one. Must be confined, such as `science`; `None` for the built-in kernel.
     pub default_kernel: Option<String>,
     /// What cells of notes may access beyond their folder, on this device. Oldest first.
-    pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
+    pub grants: Vec<(DocId, KernelGrant)>,
     /// Fingerprints of traces that the user pinned as trusted, oldest first; at most [`MAX_PINNED_TRACES`].
     pub pinned_traces: Vec<String>,
     /// Volumes whose instruction files (`AGENTS.md` and the like) agents follow, on this device.
