@@ -1,5 +1,5 @@
-//! Reads what an Obsidian vault sets that Tracebook has, too: daily notes, templates, attachments, bookmarks and hotkeys,
-//! from the files of its `.obsidian` folder (<https://help.obsidian.md/configuration-folder>).
+//! Reads what an Obsidian vault sets that Tracebook has, too: daily notes, templates, attachments, bookmarks and
+//! hotkeys, from the files of its `.obsidian` folder (<https://help.obsidian.md/configuration-folder>).
 //!
 //! A file that's too large, broken or deeper than bookmarks are nested is left out and named; the others are read.
 

@@ -1,5 +1,5 @@
-//! Services of the desktop: choosers of folders and new files, opening files in other programs, printing, notifications, and
-//! completion of typed paths.
+//! Services of the desktop: choosers of folders and new files, opening files in other programs, printing,
+//! notifications, and completion of typed paths.
 //!
 //! All of them wait for disks, other programs or people, so call them on a separate thread.
 

@@ -1,5 +1,5 @@
-//! Groups of processes: a program with all that it starts, which is ended as a whole. Systems other than Unix have none,
-//! so only the program itself is ended there.
+//! Groups of processes: a program with all that it starts, which is ended as a whole. Systems other than Unix have
+//! none, so only the program itself is ended there.
 
 use std::process::{Child, Command};
 

@@ -101,8 +101,9 @@ impl NotesState {
                 note.saved_states.insert(execution);
                 // This state includes what couldn't be saved before.
                 note.problems.retain(|problem| !problem.starts_with(NOT_SAVED));
-                if sync.is_shared(note.volume) {
-                    note.announce_state(turn);
+                match sync.is_shared(note.volume) {
+                    true => note.announce_state(turn),
+                    false => note.shared_state.is_due = false, // it was shared when the cell ended
                 }
             }
             Some(why) => {

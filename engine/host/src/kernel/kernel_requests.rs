@@ -100,8 +100,8 @@ pub enum InquiryAnswer {
     Values(Option<serde_json::Map<String, Value>>),
     /// The figure as JSON, which wasn't checked; `None` if the kernel no longer has it or can't draw it.
     Figure(Option<String>),
-    /// Rows as CSV, and their number. The first ones come after the names of the columns. `None` if the kernel no longer
-    /// has the frame.
+    /// Rows as CSV, and their number. The first ones come after the names of the columns. `None` if the kernel no
+    /// longer has the frame.
     FrameRows(Option<(String, usize)>),
 }
 

@@ -1,5 +1,5 @@
-//! Permissions of files and folders: which are programs, and what only their owner may read. On systems other than Unix,
-//! a file inherits its permissions from its folder, and none is marked as a program.
+//! Permissions of files and folders: which are programs, and what only their owner may read. On systems other than
+//! Unix, a file inherits its permissions from its folder, and none is marked as a program.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io;

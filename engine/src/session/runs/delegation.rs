@@ -3,7 +3,7 @@
 //! that the policy checks like any other code.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::runs::orchestrated_run::is_orchestrated;
+use crate::session::runs::orchestrated_run::{current_plan, is_orchestrated};
 use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::AgentRun;
@@ -17,6 +17,7 @@ use agent::deadline::earliest;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::mention_match::{MentionMatch, strip_code};
 use agent::notice::Notice;
+use agent::planner::TaskPlan;
 use agent::policy::{Permission, PolicyRule};
 use agent::sent_task::{SentPlanTask, sent_task_calls};
 use agent::tool_catalog::BuiltInTool;
@@ -254,7 +255,9 @@ impl RunsState {
         let leave = |rule: &&PolicyRule| rule.within == Some(id) && rule.word == Permission::Allow;
         let device = string_argument(arguments, "device").to_owned();
         let sent = sent_task_calls(id, &run.steps).into_iter().find(|sent| sent.call == call);
-        let sent = sent.filter(|_| is_orchestrated(run));
+        let task = string_argument(arguments, "task");
+        let is_planned = |plan: TaskPlan| plan.tasks.iter().any(|known| known.id == task && known.device.is_some());
+        let sent = sent.filter(|_| is_orchestrated(run) && current_plan(run).is_some_and(is_planned));
         if !device.is_empty() && sent.is_none() {
             return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
         }
