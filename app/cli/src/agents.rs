@@ -451,7 +451,7 @@ fn decided_arguments(
     };
     match (&args.arguments, &args.answers) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(CliError::usage("say --arguments or --answers, and not both")),
+        (Some(_), Some(_)) => Err(CliError::usage("give either --arguments or --answers, not both")),
         (Some(json), None) => Ok(Some(object(json, "--arguments")?)),
         (None, Some(json)) if BuiltInTool::McpForm.is_named(&approval.tool) => {
             Ok(Some(server_form::with_answers(&approval.arguments, object(json, "--answers")?)))

@@ -90,7 +90,7 @@ impl FrameRows {
                 Ok(InquiryAnswer::FrameRows(Some((csv, count)))) if count > 0 => {
                     let bytes = pieces.iter().map(String::len).sum::<usize>() + csv.len();
                     if bytes > MAX_TABLE_BYTES || pieces.len() >= MAX_FRAME_PIECES {
-                        self.state = FetchState::Failed("All rows are too many to be shown.");
+                        self.state = FetchState::Failed("There are too many rows to show them all.");
                         return None;
                     }
                     pieces.push(csv);

@@ -166,7 +166,7 @@ impl DataTable {
             Err(TryRecvError::Empty) => self.coming_rows = Some((data, summaries)),
             Ok(Err(_)) | Err(TryRecvError::Disconnected) => {
                 if let Some(frame) = &mut self.frame {
-                    frame.fail("All rows can't be shown as a table.");
+                    frame.fail("The rows can't be shown as a table.");
                 }
             }
         }

@@ -148,8 +148,10 @@ fn send(
 ) -> Result<Option<TaskOutcome>, SentRunError> {
     let RunRequest { run, session, volume, note, parent, text, agent, budget, allow, recall, provider, .. } =
         task.request.clone();
-    // The queue forgets what was over long ago.
-    if let Some((Some(ending), said)) = recorded_outcome(handle, run)? {
+    // The queue forgets what was over long ago. Of a task that was never sent, only another device can have written.
+    if (task.is_resumed || state.is_sent)
+        && let Some((Some(ending), said)) = recorded_outcome(handle, run)?
+    {
         return Ok(Some((ending, said)));
     }
     if let Some(why) = state.refusal.take() {

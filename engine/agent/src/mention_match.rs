@@ -63,7 +63,7 @@ pub fn match_mention<'a>(
         [_, _, ..] => {}
     }
     found.truncate(MAX_COMPARED_NAMES);
-    found.sort_by_key(|(_, name)| strsim::damerau_levenshtein(&wanted, name));
+    found.sort_by_cached_key(|(_, name)| strsim::damerau_levenshtein(&wanted, name));
     let named = found.into_iter().take(MAX_NAMED).map(|(one, _)| match one {
         MentionMatch::Agent(name) => format!("@{name}"),
         MentionMatch::Note(path) => path,

@@ -26,6 +26,8 @@ pub struct SentPlanTask {
     pub device: String,
     /// The run that carries out the task.
     pub request: RunRequest,
+    /// Whether an earlier call, which a crash interrupted, may have sent it.
+    pub is_resumed: bool,
 }
 
 /// A call in the steps of a plan's run that sends a task.

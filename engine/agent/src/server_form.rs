@@ -132,7 +132,11 @@ fn short(value: &Value) -> String {
 fn choice_values(schema: &Value) -> Option<Vec<(String, String)>> {
     let titled = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     if let Some(titled) = titled {
-        let value = |one: &Value| Some((one["const"].as_str()?.to_owned(), short(&one["title"])));
+        let value = |one: &Value| {
+            let (value, title) = (one["const"].as_str()?.to_owned(), short(&one["title"]));
+            let title = if title.is_empty() { short(&one["const"]) } else { title };
+            Some((value, title))
+        };
         return titled.iter().map(value).collect();
     }
     let values = schema["enum"].as_array()?;
@@ -429,7 +433,7 @@ mod tests {
             "name": {"type": "string", "title": "Name", "default": "Ada"},
             "age": {"type": "integer", "default": "old"},
             "mood": {"type": "string", "enum": ["a", "b"], "enumNames": ["Good", "Bad"]},
-            "some": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}},
+            "some": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}, {"const": "z"}]}},
         });
         let schema = json!({"type": "object", "properties": properties, "required": ["mood"]});
         UserForm::from_schema("s", "Hi\u{7}", &schema).expect("a form")

@@ -70,6 +70,10 @@ impl NotesState {
     pub(super) fn interrupt_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let Some(note) = self.open.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let KernelPhase::Busy(execution) = note.kernel else {
+            if note.shared_state.is_fetching && !note.queue.is_empty() {
+                cancel_queue(note); // the cells wait for the variables of another device
+                return Ok(());
+            }
             return Err(CommandError("nothing is running in this note".to_owned()));
         };
         cancel_queue(note);

@@ -101,8 +101,9 @@ impl NotesState {
                 note.saved_states.insert(execution);
                 // This state includes what couldn't be saved before.
                 note.problems.retain(|problem| !problem.starts_with(NOT_SAVED));
-                if sync.is_shared(note.volume) {
-                    note.announce_state(turn);
+                match sync.is_shared(note.volume) {
+                    true => note.announce_state(turn),
+                    false => note.shared_state.is_due = false, // it was shared when the cell ended
                 }
             }
             Some(why) => {
@@ -192,10 +193,13 @@ impl Note {
         grant: crate::records::kernels::KernelGrant,
         to: KernelStateMove,
     ) {
+        if self.kernel == KernelPhase::Off {
+            // A running kernel reaches what it was started with, until the next cell finds that stale.
+            self.grant_is.clone_from(&grant);
+        }
         self.kernel = KernelPhase::Idle;
         self.kernel_is = self.kernel_name().map(ToOwned::to_owned);
         self.kernel_saves = true;
-        self.grant_is.clone_from(&grant);
         self.runs += 1;
         turn.effects.push(Effect::MoveState { note: self.id, folder, grant, to });
     }

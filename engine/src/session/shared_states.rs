@@ -58,16 +58,19 @@ impl Note {
         true
     }
 
+    /// Records the end of a job that shares, announces or unshares. Without a share, other devices would go on with old
+    /// variables, so the user is told why it failed.
+    fn end_shared_state_job(&mut self, problem: Option<String>) {
+        let SharedStateProgress { is_due, count, problem: before, .. } = &mut self.shared_state;
+        (*is_due, *count) = (false, *count + 1);
+        self.problems.retain(|known| Some(known) != before.as_ref());
+        self.problems.extend(problem.clone());
+        *before = problem;
+    }
+
     /// Doesn't take over what was announced so far, because the user starts over.
     pub(in crate::session) fn ignore_announced_state(&mut self) {
         self.shared_state.handled = self.announced_state();
-    }
-}
-
-impl SharedStateProgress {
-    /// Records the end of a job that shares, announces or unshares.
-    fn end_job(&mut self, problem: Option<String>) {
-        (self.is_due, self.count, self.problem) = (false, self.count + 1, problem);
     }
 }
 
@@ -125,6 +128,9 @@ impl FilesState {
     /// Fetches the state that another device announced, at the user's request.
     pub(super) fn fetch_shared_state(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let Some(note) = self.notes.open.get_mut(&id) else { return Ok(()) };
+        if note.shared_state.is_fetching {
+            return Err(CommandError("the variables of another device are already being fetched".to_owned()));
+        }
         let Some(announced) = note.announced_state() else {
             return Err(CommandError("no other device shares this note's variables".to_owned()));
         };
@@ -147,21 +153,29 @@ impl FilesState {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         match outcome {
             SharedStateOutcome::Announced(announcement) => {
-                note.shared_state.end_job(None);
+                note.end_shared_state_job(None);
                 if announcement.is_some() {
                     self.notes.set_announced_state(turn, id, announcement);
                 }
             }
             SharedStateOutcome::Unshared => {
-                note.shared_state.end_job(None);
+                note.end_shared_state_job(None);
                 self.notes.set_announced_state(turn, id, None);
             }
-            SharedStateOutcome::ShareFailed(why) => note.shared_state.end_job(Some(why)),
+            SharedStateOutcome::ShareFailed(why) => note.end_shared_state_job(Some(why)),
             SharedStateOutcome::Fetched(is_ready) => {
                 note.shared_state.is_fetching = false;
-                // A cell that runs by now keeps its variables.
-                if let Some(folder) = folder.filter(|_| is_ready && !matches!(note.kernel, KernelPhase::Busy(_))) {
-                    note.send_state_move(turn, folder, grant, KernelStateMove::Receive);
+                // A cell that runs by now keeps its variables, and the note may have another kernel by now.
+                let is_busy = matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping;
+                let may_receive = is_ready && !is_busy && note.saves_states();
+                match folder.filter(|_| may_receive) {
+                    Some(folder) => note.send_state_move(turn, folder, grant, KernelStateMove::Receive),
+                    None if is_ready => {
+                        let why = "the kernel was busy or changed meanwhile, so its variables stay; try again";
+                        (note.state_move.count, note.state_move.problem) =
+                            (note.state_move.count + 1, Some(why.to_owned()));
+                    }
+                    None => {}
                 }
                 self.start_next_cell(turn, workspace, id);
             }

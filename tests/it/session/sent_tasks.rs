@@ -81,6 +81,9 @@ fn a_sent_task_is_given_up_or_stopped_with_its_plan() {
 fn a_sent_task_keeps_its_run_over_a_crash_and_is_taken_back_once() {
     let twin = begun();
     let (count, ..) = away(&twin);
+    // What documents say of it counts only once it may have been sent.
+    let is_resumed = |twin: &Twin| twin.session.agents().sent_tasks().values().any(|task| task.is_resumed);
+    assert!(!is_resumed(&twin));
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = setup("");
     twin.rest();
@@ -89,6 +92,7 @@ fn a_sent_task_keeps_its_run_over_a_crash_and_is_taken_back_once() {
     twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect("resumed");
     twin.rest();
     assert_eq!(away(&twin).0, count, "the queue knows it: it isn't sent a second time");
+    assert!(is_resumed(&twin));
     // Nothing of it is here, so it begins here.
     let hub = "ws://hub".to_owned();
     twin.command(Command::TakeBackTask { run: count, hub: hub.clone() }).expect("taken back");
@@ -108,4 +112,5 @@ fn a_sent_task_keeps_its_run_over_a_crash_and_is_taken_back_once() {
     twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect("resumed");
     twin.rest();
     assert_ne!(away(&twin).0, write);
+    assert!(!is_resumed(&twin));
 }

@@ -75,6 +75,16 @@ fn variables_follow_to_another_device_only_once_they_are_shared() {
     start(&mut pair.two, note, 1);
     done(&mut pair.two, note, SharedStateOutcome::Fetched(false));
     assert!(matches!(&pair.two.asked[before..], [Asked::Eval { .. }]), "{:?}", pair.two.asked);
+    end(&mut pair.two, note);
+    // A run that waits for them can be stopped.
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("last".into())));
+    pair.sync();
+    let before = pair.two.asked.len();
+    start(&mut pair.two, note, 1);
+    assert_eq!(pair.two.state_jobs.last(), Some(&SharedStateJob::Fetch("last".into())));
+    pair.two.command(Command::Interrupt { note }).expect("stopped");
+    done(&mut pair.two, note, SharedStateOutcome::Fetched(false));
+    assert_eq!(pair.two.asked.len(), before, "no cell runs");
 }
 
 #[test]
@@ -83,13 +93,17 @@ fn restoring_says_why_it_failed_and_an_excluded_note_is_withdrawn() {
     let note = pair.one.open("a.md");
     start(&mut pair.one, note, 0);
     end(&mut pair.one, note);
+    done(&mut pair.one, note, SharedStateOutcome::ShareFailed("they are too large".into()));
+    assert_eq!(pair.one.note(note).problems, ["they are too large"], "others have old variables");
     done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+    assert!(pair.one.note(note).problems.is_empty());
     pair.sync();
     pair.two.open("a.md");
     pair.two.pass(10);
     let restore = Command::MoveState { note, to: KernelStateMove::Receive };
     pair.two.command(restore.clone()).expect("asked");
     assert_eq!(pair.two.state_jobs.last(), Some(&SharedStateJob::FetchAnyway("of one".into())));
+    assert!(pair.two.command(restore.clone()).expect_err("they are on their way").0.contains("already"));
     done(&mut pair.two, note, SharedStateOutcome::FetchFailed("it is damaged".into()));
     assert_eq!(pair.two.note(note).state_move().problem.as_deref(), Some("it is damaged"));
     // `state: off` takes the announcement back, for all devices.

@@ -16,7 +16,7 @@ impl DeadlineField {
     /// Draws the field.
     pub(super) fn show(&mut self, ui: &mut Ui) {
         let (colours, style) = (ThemeColors::of(ui), theme::small());
-        let hint = "No deadline. Such as 20 min, or 2026-12-01T18:00";
+        let hint = "No deadline. For example: 20 min, or 2026-12-01T18:00";
         let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
         let field = egui::TextEdit::singleline(&mut self.text).id_salt("deadline").font(style.font).hint_text(hint);
         let response = ui.add(field.desired_width(f32::INFINITY).margin(egui::Margin::symmetric(8, 4)));

@@ -445,8 +445,21 @@ fn prompt_for_form(
     };
     let (allowed, scope) = (arguments.is_some(), DecisionScope::Once);
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment: None };
-    scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+    take_decision(scene, run, approval, decision)?;
     Ok(true)
+}
+
+/// Takes a decision here, or sends it to the worker that carries out a task of a plan.
+fn take_decision(
+    scene: &CommandContext<'_>,
+    run: DocId,
+    approval: &RunApproval,
+    decision: DecisionRecord,
+) -> Result<(), CliError> {
+    if sent_runs::send_decision(scene.handle, run, &approval.id, &decision)?.is_none() {
+        scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+    }
+    Ok(())
 }
 
 /// Prompts the user for a decision. Returns whether there was an answer.
@@ -489,10 +502,7 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
         };
         let comment = asks.then(|| word.to_owned());
         let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
-        // A task of a plan may be carried out by another device.
-        if sent_runs::send_decision(scene.handle, run, &approval.id, &decision)?.is_none() {
-            scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
-        }
+        take_decision(scene, run, approval, decision)?;
         return Ok(true);
     }
 }

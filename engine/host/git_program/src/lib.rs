@@ -449,7 +449,7 @@ pub fn run(
             return clone_apart(folder, (operation, &target), caller, progress, is_canceled);
         }
     }
-    let begun = Instant::now();
+    let mut locked_since: Option<Instant> = None;
     loop {
         let done = run_once(folder, operation, caller, progress, is_canceled);
         let lock = match &done {
@@ -457,7 +457,9 @@ pub fn run(
             Err(GitProgramError::RemoteLocked { .. }) => None,
             _ => return done, // tidy: open because nothing else goes away by itself
         };
-        let is_over = || begun.elapsed() > MAX_LOCK_WAIT || is_canceled();
+        // The time that the operation itself takes doesn't count: a push over a slow network is tried again, too.
+        let since = *locked_since.get_or_insert_with(Instant::now);
+        let is_over = || since.elapsed() > MAX_LOCK_WAIT || is_canceled();
         match lock {
             Some(lock) => {
                 while lock.exists() && !is_over() {

@@ -228,7 +228,8 @@ impl McpConnection {
         {
             if self.signs_in_by_itself() {
                 // The next request begins with a new token.
-                self.state.lock().await.client = None;
+                let mut line = self.state.lock().await;
+                line.client.take_if(|known| Arc::ptr_eq(known, running));
             }
             return Err(self.sign_in_error(asked).await);
         }

@@ -153,8 +153,10 @@ fn place_state_file(workspace: &Path, folder: &Path, file: &SharedStateFile) -> 
     let stores = [BlobStore::new(&workspace.join(PARTIAL_BLOBS_FOLDER)), BlobStore::new(workspace)];
     let Some(from) = stores.iter().find(|blobs| blobs.has(hash)) else { return Err(StateError::NotReceived) };
     let (from, to) = (from.blob_path(hash), incoming_file(folder, file));
-    // A link where the file system has them: neither name's bytes ever change.
-    std::fs::hard_link(&from, &to)
-        .or_else(|_| std::fs::copy(&from, &to).map(|_| ()))
+    // No link: the kernel's process may write in its folder, and must not reach a blob by that. A copy gets its name
+    // once it's whole.
+    let part = to.with_extension("part");
+    std::fs::copy(&from, &part)
+        .and_then(|_| std::fs::rename(&part, &to))
         .map_err(|source| StateError::Write { path: to, source })
 }

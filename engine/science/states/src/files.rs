@@ -370,6 +370,9 @@ impl Segment {
                 None => count - page,
             };
             let end = page.checked_add(pages).filter(|end| *end <= count)?;
+            if frames.len() > count {
+                return None; // empty ones, which would take more memory than the pages
+            }
             frames.push(SegmentFrame { pages: page..end, bytes: at..at.checked_add(length)? });
             (at, page) = (at + length, end);
         }

@@ -33,8 +33,8 @@ pub fn incoming_file(folder: &Path, file: &SharedStateFile) -> PathBuf {
 /// Prepares a note's folder for the state that another device announced, and returns the files to fetch. `None`: this
 /// state isn't taken over.
 ///
-/// Without being asked (`is_asked`), it's taken over only if it follows this device's state, or this device never had
-/// one. No file is fetched for another `pack`, since [`StateFolder::receive`] refuses the state.
+/// Without being asked (`is_asked`), it's taken over only if it's new here and follows this device's state, or this
+/// device never had one. No file is fetched for another `pack`, since [`StateFolder::receive`] refuses the state.
 ///
 /// # Errors
 /// Returns an error if the announcement or the current state can't be read, or the folder can't be written.
@@ -51,7 +51,10 @@ pub fn plan_receiving(
         Some(current) => shared.ancestors.iter().any(|ancestor| ancestor == current),
         None => !folder.join("heads").exists(), // otherwise the user started over
     };
-    if !follows && !is_asked {
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    // What was here before was left by the user, with an undo or for a fork, and isn't imposed again.
+    let is_left = is_there(&folder.join("states").join(&shared.state));
+    if !is_asked && (!follows || is_left) {
         return Ok(None);
     }
     let incoming = folder.join(INCOMING_FOLDER);
@@ -60,7 +63,6 @@ pub fn plan_receiving(
     if pack.is_some_and(|pack| pack != shared.pack) {
         return Ok(Some(Vec::new()));
     }
-    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
     let states = shared.states.iter().map(|(id, file)| (file, folder.join("states").join(id)));
     let segments = shared.segments.iter().map(|file| (file, folder.join("segments").join(file.segment_name())));
     let missing = states

@@ -4,7 +4,7 @@
 //! Other devices have most segments from the announcement before. Nothing is announced or offered without the note's
 //! marker, which only this device's user makes, and which holds for one volume.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -228,15 +228,18 @@ fn hash_segment(folder: &Path, name: &str) -> Result<SharedStateFile, StateError
 }
 
 /// Returns the files of an announcement that this device gives to the devices of this volume, each with its path in the
-/// note's folder: none, unless its user shares the note's states with them. Whether a file is there isn't checked.
+/// note's folder: those that it has announced itself, and none unless its user shares the note's states with them.
+/// Whether a file is there isn't checked.
 #[must_use]
 pub fn offered_files(folder: &Path, volume: &str, announcement: &str) -> Vec<(SharedStateFile, String)> {
-    if read_marker(folder, volume).is_none() {
-        return Vec::new();
-    }
-    let Ok(shared) = SharedState::parse(announcement) else { return Vec::new() };
-    let states = shared.states.into_iter().map(|(id, file)| (file, format!("states/{id}")));
-    let segments = shared.segments.into_iter().map(|file| {
+    let own = read_marker(folder, volume).and_then(|marker| marker.announced);
+    let (Some(own), Ok(shared)) = (own, SharedState::parse(announcement)) else { return Vec::new() };
+    // Another device could announce a file under the hash of other content, which this one then seemed to have.
+    let own_segments: HashSet<(&str, u64)> = own.segments.iter().map(|file| (file.hash.as_str(), file.size)).collect();
+    let states = shared.states.into_iter().filter(|state| own.states.contains(state));
+    let states = states.map(|(id, file)| (file, format!("states/{id}")));
+    let segments = shared.segments.into_iter().filter(|file| own_segments.contains(&(file.hash.as_str(), file.size)));
+    let segments = segments.map(|file| {
         let path = format!("segments/{}", file.segment_name());
         (file, path)
     });

@@ -3,7 +3,7 @@
 //! that the policy checks like any other code.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::runs::orchestrated_run::is_orchestrated;
+use crate::session::runs::orchestrated_run::{current_plan, is_orchestrated};
 use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::AgentRun;
@@ -17,6 +17,7 @@ use agent::deadline::earliest;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::mention_match::{MentionMatch, strip_code};
 use agent::notice::Notice;
+use agent::planner::TaskPlan;
 use agent::policy::{Permission, PolicyRule};
 use agent::sent_task::{SentPlanTask, sent_task_calls};
 use agent::tool_catalog::BuiltInTool;
@@ -253,11 +254,15 @@ impl RunsState {
         // The delegated run inherits what the user has allowed this run, and no more.
         let leave = |rule: &&PolicyRule| rule.within == Some(id) && rule.word == Permission::Allow;
         let device = string_argument(arguments, "device").to_owned();
-        let sent = sent_task_calls(id, &run.steps).into_iter().find(|sent| sent.call == call);
-        let sent = sent.filter(|_| is_orchestrated(run));
+        let calls = sent_task_calls(id, &run.steps);
+        let sent = calls.iter().find(|sent| sent.call == call);
+        let task = string_argument(arguments, "task");
+        let is_planned = |plan: TaskPlan| plan.tasks.iter().any(|known| known.id == task && known.device.is_some());
+        let sent = sent.filter(|_| is_orchestrated(run) && current_plan(run).is_some_and(is_planned));
         if !device.is_empty() && sent.is_none() {
             return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
         }
+        let is_resumed = sent.is_some_and(|sent| calls.iter().any(|one| one.run == sent.run && one.call != sent.call));
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
         let [child, session] = sent.map_or_else(|| bytes.map(DocId::random), |sent| [sent.run, sent.session]);
@@ -286,7 +291,7 @@ impl RunsState {
         };
         self.children.insert(child, (id, call.to_owned()));
         if !device.is_empty() {
-            self.sent_tasks.insert(child, SentPlanTask { device, request: question });
+            self.sent_tasks.insert(child, SentPlanTask { device, request: question, is_resumed });
             self.revision += 1;
             return None;
         }

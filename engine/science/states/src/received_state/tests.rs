@@ -106,6 +106,13 @@ fn a_shared_state_goes_to_another_device_and_later_ones_follow_it() {
     assert_eq!(devices.fetch(&second, |_| ()), 2, "only what is new");
     devices.receive().expect("received");
     assert_eq!(devices.memory_of_two(), devices.memory);
+    // Who went back from it isn't moved forward again, also after a restart.
+    let mut folder = StateFolder::open(devices.two.path(), PACK).expect("opened");
+    let back = StateMove::To(shared.state).apply(folder.heads(), &|id| folder.record(id).ok()).expect("moved");
+    folder.set_heads(back).expect("written");
+    drop(folder);
+    let plan = |asked| plan_receiving(devices.two.path(), &second, Some(PACK), asked).expect("planned");
+    assert_eq!((plan(false), plan(true)), (None, Some(Vec::new())), "unless the user asks for it");
 }
 
 #[test]
@@ -116,6 +123,10 @@ fn nothing_is_announced_or_offered_that_the_user_does_not_share() {
     assert!(announce_state(&one, VOLUME).expect("read").is_none());
     let announcement = devices.announce();
     assert_eq!(offered_files(&one, VOLUME, &announcement).len(), 2);
+    // What another device says of the files here isn't believed.
+    let mut forged = SharedState::parse(&announcement).expect("an announcement");
+    (forged.states[0].1.hash, forged.segments[0].size) = ("0".repeat(64), 1);
+    assert!(offered_files(&one, VOLUME, &forged.to_text().expect("short enough")).is_empty());
     // Another volume has other devices.
     assert!(offered_files(&one, "another", &announcement).is_empty());
     assert!(announce_state(&one, "another").expect("read").is_none());
