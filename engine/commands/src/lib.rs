@@ -565,8 +565,20 @@ command_table!(
         "kernel.states",
         "Saved states",
         &[],
-        "List the saved variables of the note's kernel: after which cell, what it defined and changed. Choose one to \
-         go back to it.",
+        "Show the saved variables of the note's kernel as a graph: after which cell, what it defined and changed. \
+         Choose one to go back to it, or fork from it.",
+    ),
+    KernelShare = window_command(
+        "kernel.share",
+        "Share variables…",
+        &[],
+        "Let your other devices continue with the note's variables, or no longer.",
+    ),
+    KernelReceive = window_command(
+        "kernel.receive",
+        "Continue with the variables of another device",
+        &[],
+        "Take over the variables that another device shares. Those of this device stay as a fork.",
     ),
     KernelForks = window_command(
         "kernel.forks",

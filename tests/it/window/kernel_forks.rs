@@ -103,13 +103,13 @@ fn forks_are_made_compared_adopted_and_discarded() {
     }
     assert!(window.query_by_label_contains("old in main: str").is_some());
     pictured_dialog(&mut window, "compared-forks");
-    click(&mut window, "Back to forks");
+    click(&mut window, "Back");
     // Any two states can be compared, too.
     click(&mut window, "Compare states…");
     until_label(&mut window, "Different");
     assert!(window.query_by_label_contains("First state: After cell 2 (").is_some());
     pictured_dialog(&mut window, "compared-states");
-    click(&mut window, "Back to forks");
+    click(&mut window, "Back");
 
     click(&mut window, "Switch to main");
     until_label(&mut window, "Fork main: current, after cell 2");
