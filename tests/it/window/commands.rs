@@ -304,6 +304,11 @@ fn cells() -> Drive {
     drive.choose(CommandId::KernelRedo);
     drive.choose(CommandId::KernelStates);
     drive.until("there are none", |window| window.query_all_by_label_contains("No saved states").next().is_some());
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.choose(CommandId::KernelShare);
+    drive.until("it says what that needs", |window| window.query_by_label_contains("That needs the kernel").is_some());
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.choose(CommandId::KernelReceive);
     drive.choose(CommandId::KernelForks);
     drive.until("it says what they need", |window| window.query_by_label_contains("Forks need").is_some());
     press(&mut drive.window, NONE, Key::Escape);

@@ -95,7 +95,7 @@ impl SavedStatesForm {
         let place = rect.shrink2(vec2(0.0, (rect.height() - size::MIN_CLICK_HEIGHT) / 2.0));
         let builder = UiBuilder::new().max_rect(place).id_salt("menu");
         let mut child = ui.new_child(builder.layout(Layout::right_to_left(Align::Center)));
-        let menu_name = format!("More about {}", state_title(state, look));
+        let menu_name = format!("More about the state after {}", state.cell);
         let button = icon_button(&mut child, icons::MORE, &menu_name, None);
         let mut decision = None;
         menu_below(&button, &menu_name, |ui| decision = self.show_state_menu(ui, states, state, look));
