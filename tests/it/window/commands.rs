@@ -302,16 +302,16 @@ fn cells() -> Drive {
         window.query_all_by_label_contains("Only the kernel science saves its variables").next().is_some()
     });
     drive.choose(CommandId::KernelRedo);
-    drive.choose(CommandId::KernelStates);
-    drive.until("there are none", |window| window.query_all_by_label_contains("No saved states").next().is_some());
-    press(&mut drive.window, NONE, Key::Escape);
-    drive.choose(CommandId::KernelShare);
-    drive.until("it says what that needs", |window| window.query_by_label_contains("That needs the kernel").is_some());
-    press(&mut drive.window, NONE, Key::Escape);
+    for (id, said) in [
+        (CommandId::KernelStates, "No saved states"),
+        (CommandId::KernelShare, "That needs the kernel"),
+        (CommandId::KernelForks, "Forks need"),
+    ] {
+        drive.choose(id);
+        drive.until(said, |window| window.query_by_label_contains(said).is_some());
+        press(&mut drive.window, NONE, Key::Escape);
+    }
     drive.choose(CommandId::KernelReceive);
-    drive.choose(CommandId::KernelForks);
-    drive.until("it says what they need", |window| window.query_by_label_contains("Forks need").is_some());
-    press(&mut drive.window, NONE, Key::Escape);
     drive.choose(CommandId::KernelRestart);
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
     drive.choose(CommandId::KernelChoose);
