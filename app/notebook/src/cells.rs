@@ -5,7 +5,7 @@ use super::outputs::{self, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
 use editor::figure::{FigureSlot, PageFigures};
 use editor::note_editor::Editor;
-use editor::output_table::DataTable;
+use editor::output_table::{DataTable, FetchedRows};
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -85,6 +85,11 @@ impl CellViews {
     /// Returns the tables in outputs.
     pub fn tables_mut(&mut self) -> impl Iterator<Item = &mut DataTable> {
         self.views.values_mut().flat_map(OutputViewState::tables_mut)
+    }
+
+    /// Returns all rows of the data frame that a run's output at an index shows, if they were fetched.
+    pub fn fetched_rows(&self, run: &Execution, index: usize) -> Option<FetchedRows> {
+        self.views.get(&run.cell)?.fetched_rows(run, index)
     }
 
     /// Discards cached layouts.

@@ -8,7 +8,7 @@ pub mod save_file;
 use crate::actions::PageAction;
 use editor::assets::{self, AssetBytes, DrawingState};
 use editor::figure::FigureSlot;
-use editor::output_table::DataTable;
+use editor::output_table::{DataTable, FetchedRows};
 use editor::render::{self, TextStyleContext};
 use editor::row_layout::{RowLayout as Row, text_rects};
 use editor::row_splitter::RowKind;
@@ -119,6 +119,11 @@ impl OutputViewState {
     /// Returns the table of the output at an index.
     pub(crate) fn shown_table(&mut self, index: usize) -> Option<&mut DataTable> {
         self.tables.get_mut(&index)
+    }
+
+    /// Returns all rows of the data frame that this run's output at an index shows, if they were fetched.
+    pub(crate) fn fetched_rows(&self, run: &Execution, index: usize) -> Option<FetchedRows> {
+        self.tables.get(&index).filter(|_| self.execution == Some(run.id))?.fetched_rows()
     }
 
     /// Updates the state for the outputs of this run.

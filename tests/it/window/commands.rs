@@ -298,9 +298,8 @@ fn cells() -> Drive {
     drive.choose(CommandId::CellStop);
     drive.until("it has stopped", |window| window.query_by_label("Run cell 2").is_some());
     drive.choose(CommandId::KernelUndo);
-    drive.until("it says why not", |window| {
-        window.query_all_by_label_contains("Only the kernel science saves its variables").next().is_some()
-    });
+    let why = "Only the kernel science saves its variables";
+    drive.until("it says why not", |window| window.query_all_by_label_contains(why).next().is_some());
     drive.choose(CommandId::KernelRedo);
     for (id, said) in [
         (CommandId::KernelStates, "No saved states"),
