@@ -102,7 +102,7 @@ impl CellViews {
     pub fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
         let Some(run) = note.latest_execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
-        let how = (self.open.contains(&cell), note.outputs_changed());
+        let how = (self.open.contains(&cell), note.outputs_changed(), note.saves_states());
         let outputs = OutputLayout::layout_outputs(old, run, how, self.views.entry(cell).or_default(), width, pen);
         let height = taken(&outputs);
         self.outputs.insert(cell, outputs);
