@@ -137,7 +137,7 @@ fn done_text(to: &KernelStateMove, note: &Note, report: &KernelStateReport) -> S
         KernelStateMove::Discard { name } => format!("{name} is discarded."),
         KernelStateMove::Adopt { name } => format!("{current} continues with the variables of {name}."),
         KernelStateMove::Pin { .. } => "The state is pinned.".to_owned(),
-        KernelStateMove::Unpin { .. } => "The state isn’t pinned any more.".to_owned(),
+        KernelStateMove::Unpin { .. } => "The state is no longer pinned.".to_owned(),
         KernelStateMove::Receive => "The variables come from the other device now.".to_owned(),
         KernelStateMove::Fork { .. } | KernelStateMove::Switch { .. } => format!("Cells run in {current} now."),
         KernelStateMove::Undo | KernelStateMove::Redo | KernelStateMove::Fresh | KernelStateMove::To { .. } => {
