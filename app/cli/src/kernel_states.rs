@@ -4,7 +4,7 @@ use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
 use engine::{Command, KernelStateMove, KernelStateReport, Session};
 use host::kernel_states::{
-    ComparedValue, NoteStates, SavedState, StateBudget, compare_states, list_states, workspace_state_bytes,
+    ComparedValue, NoteStates, SavedState, StateBudget, compare_states, list_states, state_graph, workspace_state_bytes,
 };
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +47,7 @@ pub(super) fn cmd_kernel_states(
         ("undo" | "redo", Some(state)) => Some(KernelStateMove::To { state: state.clone() }),
         ("undo", None) => Some(KernelStateMove::Undo),
         ("redo", None) => Some(KernelStateMove::Redo),
-        ("fork", _) => Some(KernelStateMove::Fork { name: name()? }),
+        ("fork", from) => Some(KernelStateMove::Fork { name: name()?, state: from.clone() }),
         ("switch", _) => Some(KernelStateMove::Switch { name: name()? }),
         ("adopt", _) => Some(KernelStateMove::Adopt { name: name()? }),
         ("discard", _) => Some(KernelStateMove::Discard { name: name()? }),
@@ -72,8 +72,10 @@ pub(super) fn cmd_kernel_states(
         let (a, b) = (state_or_fork(scene, note, a)?, state_or_fork(scene, note, b)?);
         return show_comparison(scene, note, &a, &b);
     };
-    if let KernelStateMove::To { state } | KernelStateMove::Pin { state, .. } | KernelStateMove::Unpin { state } =
-        &mut to
+    if let KernelStateMove::To { state }
+    | KernelStateMove::Fork { state: Some(state), .. }
+    | KernelStateMove::Pin { state, .. }
+    | KernelStateMove::Unpin { state } = &mut to
     {
         *state = whole_id(scene, note, state)?;
     }
@@ -253,9 +255,9 @@ fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliErr
     } else if states.is_empty() {
         writeln!(scene.out, "no saved states; run a cell with the kernel science")?;
     }
-    for state in &states {
+    for (state, row) in states.iter().zip(state_graph(&states)) {
         let SavedState { state: id, cell, defined, changed, bytes, pinned, name, .. } = state;
-        let mark = if Some(id) == current.as_ref() { "*" } else { " " };
+        let lines = row.draw_oldest_first(Some(id) == current.as_ref());
         let mut said = Vec::new();
         for (what, names) in [("defines", defined), ("changes", changed)] {
             if !names.is_empty() {
@@ -272,7 +274,7 @@ fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliErr
             (false, _) => String::new(),
         };
         let line = format!("{cell}  {}{forks}{pin}  {} kB", said.join("; "), bytes.div_ceil(1000));
-        writeln!(scene.out, "{mark} {}  {}", short_id(id), escape_line(&line))?;
+        writeln!(scene.out, "{lines} {}  {}", short_id(id), escape_line(&line))?;
     }
     if branches.len() > 1 {
         writeln!(scene.out, "the current fork is {}", escape_line(&branch))?;

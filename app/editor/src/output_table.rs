@@ -57,6 +57,17 @@ enum TableState {
 /// Receives a table that is being parsed, and afterwards the summaries of its columns.
 type TableReading = (Receiver<anyhow::Result<Arc<TableData>>>, Receiver<Vec<ColumnSummary>>);
 
+/// All rows of a data frame, which were fetched from its kernel.
+#[derive(Clone, Debug)]
+pub struct FetchedRows(Arc<TableData>);
+
+impl FetchedRows {
+    /// Returns the rows as CSV, with the names of the columns. May be long, so don't call it while drawing.
+    pub fn to_csv(&self) -> String {
+        self.0.all_as_csv()
+    }
+}
+
 /// A table and its view state.
 pub struct DataTable {
     /// Hash of the output that the table shows; a different hash means a different table.
@@ -182,6 +193,11 @@ impl DataTable {
     /// Returns whether the table shows all rows of a data frame.
     pub fn has_all_rows(&self) -> bool {
         self.coming_rows.is_none() && self.frame.as_ref().is_some_and(FrameRows::is_fetched)
+    }
+
+    /// Returns all rows of a data frame, once they were fetched.
+    pub fn fetched_rows(&self) -> Option<FetchedRows> {
+        self.data().filter(|_| self.has_all_rows()).cloned().map(FetchedRows)
     }
 
     /// Fetches rows of a data frame from the note's kernel if the user asked for all.

@@ -240,6 +240,34 @@ impl TableData {
         }
         text
     }
+
+    /// Returns all rows as CSV by RFC 4180, as `parse_csv` reads it.
+    pub(crate) fn all_as_csv(&self) -> String {
+        let mut text = String::new();
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        put_csv_record(&mut text, names);
+        for row in 0..self.rows {
+            put_csv_record(&mut text, (0..self.columns.len()).map(|column| self.cell(row, column)));
+        }
+        text
+    }
+}
+
+/// Appends a record of CSV, in quotes where it needs them.
+fn put_csv_record<'a>(text: &mut String, cells: impl Iterator<Item = &'a str>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        if cell.contains([',', '"', '\n', '\r']) {
+            text.push('"');
+            text.push_str(&cell.replace('"', "\"\""));
+            text.push('"');
+        } else {
+            text.push_str(cell);
+        }
+    }
+    text.push('\n');
 }
 
 /// Reads a number.
@@ -333,6 +361,7 @@ mod tests {
     fn csv_is_read_as_written() {
         let data = TableData::parse_csv("a,b\n1,\"x, \"\"y\"\"\nz\"\r\n,é\n3").expect("a table");
         assert_eq!(cells(&data), [["1", "x, \"y\"\nz"], ["", "é"], ["3", ""]]);
+        assert_eq!(data.all_as_csv(), "a,b\n1,\"x, \"\"y\"\"\nz\"\n,é\n3,\n");
         let columns: Vec<(&str, bool)> = data.columns.iter().map(|c| (c.name.as_str(), c.numeric)).collect();
         assert_eq!(columns, [("a", true), ("b", false)]);
         assert_eq!(cells(&TableData::parse_csv("a,b\n1,2,3\n4,\n").expect("a table")), [["1", "2"], ["4", ""]]);

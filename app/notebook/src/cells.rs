@@ -5,7 +5,7 @@ use super::outputs::{self, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
 use editor::figure::{FigureSlot, PageFigures};
 use editor::note_editor::Editor;
-use editor::output_table::DataTable;
+use editor::output_table::{DataTable, FetchedRows};
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -87,6 +87,11 @@ impl CellViews {
         self.views.values_mut().flat_map(OutputViewState::tables_mut)
     }
 
+    /// Returns all rows of the data frame that a run's output at an index shows, if they were fetched.
+    pub fn fetched_rows(&self, run: &Execution, index: usize) -> Option<FetchedRows> {
+        self.views.get(&run.cell)?.fetched_rows(run, index)
+    }
+
     /// Discards cached layouts.
     pub fn relayout(&mut self) {
         self.outputs.clear();
@@ -97,7 +102,7 @@ impl CellViews {
     pub fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
         let Some(run) = note.latest_execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
-        let how = (self.open.contains(&cell), note.outputs_changed());
+        let how = (self.open.contains(&cell), note.outputs_changed(), note.saves_states());
         let outputs = OutputLayout::layout_outputs(old, run, how, self.views.entry(cell).or_default(), width, pen);
         let height = taken(&outputs);
         self.outputs.insert(cell, outputs);

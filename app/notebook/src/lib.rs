@@ -13,5 +13,6 @@ pub mod hit_text;
 pub mod link_targets;
 pub mod outputs;
 pub mod page;
+pub mod saved_states;
 pub mod script;
 pub mod widget_controls;

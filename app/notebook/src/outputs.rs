@@ -1,14 +1,16 @@
 //! Outputs of a cell, each in the richest format that can be drawn: laid out once per change, and collapsed beyond a
 //! number of lines.
 
+mod cut_run;
 mod json_tree;
 mod mime_bundle;
 pub mod save_file;
 
 use crate::actions::PageAction;
+pub use cut_run::CutRun;
 use editor::assets::{self, AssetBytes, DrawingState};
 use editor::figure::FigureSlot;
-use editor::output_table::DataTable;
+use editor::output_table::{DataTable, FetchedRows};
 use editor::render::{self, TextStyleContext};
 use editor::row_layout::{RowLayout as Row, text_rects};
 use editor::row_splitter::RowKind;
@@ -87,8 +89,8 @@ pub enum OutputItem {
     Kernels(String),
     /// A link to the note's packages: the missing one, or `None` if none are installed.
     Packages(Option<String>),
-    /// Offers to restart the kernel after a crash, and to run the cell again.
-    Restart,
+    /// Offers what can be done after a stop or a crash.
+    Cut(CutRun),
 }
 
 /// View state of a cell's outputs.
@@ -119,6 +121,11 @@ impl OutputViewState {
     /// Returns the table of the output at an index.
     pub(crate) fn shown_table(&mut self, index: usize) -> Option<&mut DataTable> {
         self.tables.get_mut(&index)
+    }
+
+    /// Returns all rows of the data frame that this run's output at an index shows, if they were fetched.
+    pub(crate) fn fetched_rows(&self, run: &Execution, index: usize) -> Option<FetchedRows> {
+        self.tables.get(&index).filter(|_| self.execution == Some(run.id))?.fetched_rows()
     }
 
     /// Updates the state for the outputs of this run.
@@ -177,6 +184,8 @@ struct OutputLayoutKey {
     changed: u64,
     views: u64,
     status: ExecutionStatus,
+    /// Whether the note's variables are saved after each run.
+    is_saved: bool,
     open: bool,
     width: f32,
     paper: Color32,
@@ -189,7 +198,7 @@ impl OutputLayout {
     pub fn layout_outputs(
         old: Option<OutputLayout>,
         run: &Execution,
-        (open, changed): (bool, u64),
+        (open, changed, is_saved): (bool, u64, bool),
         views: &mut OutputViewState,
         width: f32,
         pen: TextStyleContext<'_>,
@@ -204,6 +213,7 @@ impl OutputLayout {
             changed: if changes { changed } else { 0 },
             views: views.state(),
             status: run.status,
+            is_saved,
             open,
             width,
             paper: pen.colours.paper,
@@ -335,13 +345,9 @@ fn layout_execution(
             lay.other(OutputItem::Whole(at, whole.size), size::MIN_CLICK_HEIGHT);
         }
     }
-    match run.status {
-        ExecutionStatus::Interrupted => lay.note("Stopped before it was done."),
-        ExecutionStatus::Died => {
-            lay.note("The kernel crashed. Text and outputs are kept; variables are lost.");
-            lay.other(OutputItem::Restart, size::MIN_CLICK_HEIGHT);
-        }
-        ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
+    if let Some(cut) = CutRun::of(run.status, key.is_saved) {
+        lay.note(cut.sentence());
+        lay.other(OutputItem::Cut(cut), size::MIN_CLICK_HEIGHT);
     }
     // A single long stream has one button, which shows it in full.
     let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));
@@ -669,17 +675,7 @@ pub fn show(
                 actions.push(PageAction::ShowPackages { cell: block, missing: missing.clone() });
             }
         }
-        OutputItem::Restart => {
-            let restart = Rect::from_min_size(at, vec2(110.0, size::MIN_CLICK_HEIGHT));
-            let again = restart.translate(vec2(restart.width() + space::L, 0.0));
-            let name = format!("Restart kernel after the crash in cell {cell}");
-            if word_button(ui, restart, id.with("restart"), "Restart kernel", &name).clicked() {
-                actions.push(PageAction::Run(CommandId::KernelRestart));
-            }
-            if word_button(ui, again, id.with("again"), "Run cell again", &format!("Run cell {cell} again")).clicked() {
-                actions.push(PageAction::InCell(block, CommandId::CellRun));
-            }
-        }
+        OutputItem::Cut(cut) => cut.show(ui, id, at, (block, cell), actions),
         OutputItem::Whole(index, bytes) => {
             let rect = Rect::from_min_size(at, vec2(200.0, size::MIN_CLICK_HEIGHT));
             let text = format!("Show all ({})", ui::text::amount(*bytes));

@@ -1,6 +1,7 @@
 //! Building blocks of the window: theme, icons, controls, pickers and toasts. This crate knows nothing about notes.
 
 pub mod command_menu;
+pub mod dialog_parts;
 pub mod empty_state;
 pub mod fallback_fonts;
 pub mod force_layout;

@@ -52,8 +52,7 @@ impl eframe::App for AppWindow {
         self.overlay.follow_python_setup(&mut self.host);
         self.overlay.follow_packages(&mut self.host);
         self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);
-        self.overlay.show_states(&self.panes, &mut self.notices, &self.jobs);
-        self.overlay.follow_forks(&self.host);
+        self.overlay.follow_saved_states(&self.host);
         self.jobs.report_state_moves(&self.host, &self.panes, &self.overlay, &mut self.notices);
         self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
         notebook::outputs::set_science_installed(&ctx, self.host.science.status().installed.is_some());

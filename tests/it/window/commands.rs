@@ -298,15 +298,19 @@ fn cells() -> Drive {
     drive.choose(CommandId::CellStop);
     drive.until("it has stopped", |window| window.query_by_label("Run cell 2").is_some());
     drive.choose(CommandId::KernelUndo);
-    drive.until("it says why not", |window| {
-        window.query_all_by_label_contains("Only the kernel science saves its variables").next().is_some()
-    });
+    let why = "Only the kernel science saves its variables";
+    drive.until("it says why not", |window| window.query_all_by_label_contains(why).next().is_some());
     drive.choose(CommandId::KernelRedo);
-    drive.choose(CommandId::KernelStates);
-    drive.until("there are none", |window| window.query_all_by_label_contains("No saved states").next().is_some());
-    drive.choose(CommandId::KernelForks);
-    drive.until("it says what they need", |window| window.query_by_label_contains("Forks need").is_some());
-    press(&mut drive.window, NONE, Key::Escape);
+    for (id, said) in [
+        (CommandId::KernelStates, "No saved states"),
+        (CommandId::KernelShare, "That needs the kernel"),
+        (CommandId::KernelForks, "Forks need"),
+    ] {
+        drive.choose(id);
+        drive.until(said, |window| window.query_by_label_contains(said).is_some());
+        press(&mut drive.window, NONE, Key::Escape);
+    }
+    drive.choose(CommandId::KernelReceive);
     drive.choose(CommandId::KernelRestart);
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
     drive.choose(CommandId::KernelChoose);

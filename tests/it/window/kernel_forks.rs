@@ -53,6 +53,10 @@ pub(super) fn click(window: &mut Driven, label: &str) {
     window.run();
 }
 
+fn until_part(window: &mut Driven, label: &str) {
+    until(window, label, |window| window.query_all_by_label_contains(label).next().is_some());
+}
+
 /// Runs a cell to its end.
 fn run_cell(window: &mut Driven, number: usize) {
     let (note, cell) = {
@@ -103,13 +107,13 @@ fn forks_are_made_compared_adopted_and_discarded() {
     }
     assert!(window.query_by_label_contains("old in main: str").is_some());
     pictured_dialog(&mut window, "compared-forks");
-    click(&mut window, "Back to forks");
+    click(&mut window, "Back");
     // Any two states can be compared, too.
     click(&mut window, "Compare states…");
     until_label(&mut window, "Different");
     assert!(window.query_by_label_contains("First state: After cell 2 (").is_some());
     pictured_dialog(&mut window, "compared-states");
-    click(&mut window, "Back to forks");
+    click(&mut window, "Back");
 
     click(&mut window, "Switch to main");
     until_label(&mut window, "Fork main: current, after cell 2");
@@ -157,4 +161,53 @@ fn forks_say_what_they_need() {
     pictured_dialog(&mut window, "forks-science");
     click(&mut window, "Use Science (98 MB download)");
     until_label(&mut window, "Install Science (98 MB download)");
+}
+
+#[test]
+fn states_are_a_graph_to_go_back_in_and_to_fork_from() {
+    let Some(pack) = science_pack() else { return };
+    if !runs_with_kernels("window::kernel_forks::states_are_a_graph_to_go_back_in_and_to_fork_from", &pack) {
+        return;
+    }
+    let bench = Bench::new(&[("a.md", NOTE)]);
+    let mut window = bench.opened();
+    run_cell(&mut window, 1);
+    run_cell(&mut window, 2);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelStates);
+    until_part(&mut window, "After cell 2, now: changes n");
+    until_part(&mut window, "After cell 1: defines n, old, same");
+    window.get_by_label_contains("After cell 1:").click();
+    window.run();
+    until_label(&mut window, "Variables are as they were before cell 2 ran.");
+    until_part(&mut window, "After cell 1, now: ");
+    // The fork continues with the state of its row, and the other line stays where it is.
+    click(&mut window, "More about the state after cell 2");
+    click(&mut window, "Fork from here…");
+    type_text(&mut window, "try");
+    press(&mut window, NONE, Key::Enter);
+    until_label(&mut window, "Cells run in try now.");
+    until_part(&mut window, "After cell 2, now: fork try; changes n");
+    pictured_dialog(&mut window, "saved-states");
+    click(&mut window, "Forks…");
+    until_label(&mut window, "Fork try: current, after cell 2");
+    assert!(window.query_by_label("Fork main: after cell 1").is_some());
+}
+
+#[test]
+fn sharing_variables_says_what_it_needs() {
+    let bench = Bench::new(&[("a.md", "---\nkernel: science\n---\n```python\n1\n```\n")]);
+    let mut window = bench.opened();
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelShare);
+    let switch = "Share variables with my devices";
+    until(&mut window, switch, |window| window.query_by_role_and_label(Role::Switch, switch).is_some());
+    assert!(window.query_by_label_contains("up to 512 MB").is_some(), "it says what is sent");
+    pictured_dialog(&mut window, "share-variables");
+    window.get_by_role_and_label(Role::Switch, switch).click();
+    until_part(&mut window, "volume isn't shared with other devices; share that first");
+    click(&mut window, "Continue with the variables of another device");
+    until_part(&mut window, "No other device shares this note's variables.");
+    click(&mut window, "All states…");
+    until_part(&mut window, "No saved states yet");
 }

@@ -160,6 +160,18 @@ fn all_rows_of_a_data_frame_come_from_its_kernel() {
         window.query_by_label("21\u{202f}428 of 150\u{202f}000 rows").is_some()
     });
     assert_eq!(kept(&window), before, "nothing of it is kept");
+    // Saved are all rows, too.
+    window.get_by_label("Save output of cell 1").click();
+    window.run();
+    let file = bench.folder.path().join("all.csv");
+    window.get_by_label("New file").focus();
+    window.run();
+    press(&mut window, super::CTRL, Key::A);
+    type_text(&mut window, &file.display().to_string());
+    press(&mut window, NONE, Key::Enter);
+    let saved = || std::fs::read_to_string(&file).unwrap_or_default();
+    until(&mut window, "it is saved", |_| saved().ends_with("\n149999,3\n"));
+    assert!(saved().starts_with(",n\n0,0\n1,1\n") && saved().lines().count() == 150_001, "{}", saved().len());
 }
 
 const FORMS: &str = "# Forms

@@ -146,6 +146,20 @@ fn a_crashed_kernel_can_be_restarted_at_its_output() {
 }
 
 #[test]
+fn a_stopped_cell_can_be_run_again_at_its_output() {
+    let bench = Bench::new(&[("Cells.md", "```python\nwhile True: pass\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it runs", |window| window.query_by_label("Python running").is_some());
+    window.get_by_label("Stop cell 1").click();
+    until(&mut window, "it says so", |window| shows(window, "Stopped before it was done."));
+    assert!(window.query_by_label("Undo the stopped run of cell 1").is_none(), "Instant saves no variables");
+    window.get_by_label("Run cell 1 again").click();
+    window.run();
+    assert!(window.state_mut().take_ran().contains(&CommandId::CellRun));
+}
+
+#[test]
 fn a_note_that_cannot_be_written_offers_another_try() {
     let bench = Bench::new(&[("A.md", "one\n")]);
     let mut window = bench.opened();

@@ -3,7 +3,7 @@
 use super::mime_bundle::{self, OutputForm};
 use anyhow::anyhow;
 use editor::assets::AssetBytes;
-use editor::output_table;
+use editor::output_table::{self, FetchedRows};
 use host::fs::confined_dir::ConfinedPath;
 use std::borrow::Cow;
 use store::Execution;
@@ -16,11 +16,13 @@ pub struct OutputFile {
     pub ending: Cow<'static, str>,
     /// Whether the content is base64.
     packed: bool,
+    /// All rows of a data frame, of which the output holds only the first.
+    rows: Option<FetchedRows>,
 }
 
 impl OutputFile {
     fn plain(bytes: AssetBytes, ending: &'static str) -> OutputFile {
-        OutputFile { bytes, ending: ending.into(), packed: false }
+        OutputFile { bytes, ending: ending.into(), packed: false, rows: None }
     }
 
     /// Creates the content from a file of a volume, unchanged.
@@ -30,12 +32,14 @@ impl OutputFile {
             bytes: AssetBytes::File(file.root.clone(), file.path.clone()),
             ending: ending.into(),
             packed: false,
+            rows: None,
         }
     }
 
-    /// Returns the richest output of a run: its first image, table, page or tree, otherwise all printed text.
-    pub fn richest_output(run: &Execution) -> OutputFile {
-        let rich = run.outputs.iter().find_map(|output| {
+    /// Returns the richest output of a run: its first image, table, page or tree, otherwise all printed text. `rows`
+    /// returns all rows of the data frame that the output at an index shows, if they were fetched.
+    pub fn richest_output(run: &Execution, rows: impl Fn(usize) -> Option<FetchedRows>) -> OutputFile {
+        let rich = run.outputs.iter().enumerate().find_map(|(at, output)| {
             let data = mime_bundle::mime_data(output)?;
             let here = |text: String, ending| Some(OutputFile::plain(AssetBytes::Here(text.into()), ending));
             match mime_bundle::output_form(output, data) {
@@ -47,8 +51,9 @@ impl OutputFile {
                     }
                 },
                 OutputForm::Table(form, bytes) => {
-                    let ending = if form == output_table::TableFormat::Resource { "json" } else { "csv" };
-                    Some(OutputFile::plain(bytes, ending))
+                    let rows = rows(at);
+                    let is_json = form == output_table::TableFormat::Resource && rows.is_none();
+                    Some(OutputFile { rows, ..OutputFile::plain(bytes, if is_json { "json" } else { "csv" }) })
                 }
                 OutputForm::Html(bytes) => Some(OutputFile::plain(bytes, "html")),
                 OutputForm::Markdown(bytes) => Some(OutputFile::plain(bytes, "md")),
@@ -76,6 +81,9 @@ impl OutputFile {
 
     /// Returns the file's bytes. Reads and renders, so don't call it while drawing.
     pub fn file(&self, handle: Option<&host::Handle>) -> anyhow::Result<Vec<u8>> {
+        if let Some(rows) = &self.rows {
+            return Ok(rows.to_csv().into_bytes());
+        }
         let bytes = self.bytes.read(handle)?;
         if self.packed {
             let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();

@@ -29,7 +29,8 @@ impl PaneState {
             notices.toasts.show_message("This cell has no output yet.");
             return;
         };
-        let save = OutputFile::richest_output(run);
+        let cells = &self.active.page.cells;
+        let save = OutputFile::richest_output(run, |output| cells.fetched_rows(run, output));
         let number = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
         let name = host.session().locate_file(note.id).map_or("Note", |(_, path)| path);
         let name = shown_name(name.rsplit('/').next().unwrap_or(name));

@@ -55,6 +55,9 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         }
         CommandId::CellStop => &["interrupt kernel", "cancel cell", "abort"],
         CommandId::KernelRestart => &["reset python", "clear variables", "reload kernel"],
+        CommandId::KernelStates => &["kernel history", "state graph", "go back to variables"],
+        CommandId::KernelShare => &["send variables", "sync variables", "unshare variables"],
+        CommandId::KernelReceive => &["restore variables", "fetch variables", "take over variables"],
         CommandId::KernelForks => &["branch variables", "compare variables", "adopt fork", "switch fork"],
         CommandId::KernelPackages => &["install package", "pip install", "requirements", "dependencies"],
         CommandId::KernelChoose => {

@@ -11,7 +11,6 @@ use egui::text::LayoutJob;
 use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{ENVIRONMENT_KERNEL, KernelSpec, SCIENCE_KERNEL, Session};
-use host::kernel_states::{NoteStates, SavedState};
 use host::science_pack::{PACK_WHEEL_BYTES, PackStatus, megabytes};
 use store::DocId;
 use text::untrusted_text;
@@ -60,8 +59,6 @@ pub(crate) enum PaletteChoice {
     Learn(String),
     /// Use this kernel for the open note; `None` is the built-in one.
     Kernel(Option<String>),
-    /// Go to this saved state of the note's kernel.
-    State(String),
     /// Open the science pack dialog.
     SciencePack,
     /// Run this Vim command line.
@@ -132,7 +129,6 @@ impl CommandPalette {
             | PaletteChoice::Template(_)
             | PaletteChoice::Theme(_)
             | PaletteChoice::Kernel(_)
-            | PaletteChoice::State(_)
             | PaletteChoice::SciencePack
             | PaletteChoice::Line(_) => usize::MAX,
         };
@@ -263,35 +259,6 @@ impl CommandPalette {
         }
         entries.sort_by_key(|entry| !matches!(&entry.choice, PaletteChoice::Kernel(name) if name.as_deref() == used));
         CommandPalette::new("Choose kernel", "Search kernels", entries, false)
-    }
-
-    /// Returns the palette of the saved states of a note's kernel, newest first.
-    pub(crate) fn states(states: &NoteStates) -> CommandPalette {
-        let entry = |state: &SavedState| {
-            let current = states.current.as_ref() == Some(&state.state);
-            let title = format!("After {}{}", state.cell, if current { ", now" } else { "" });
-            let mut said = Vec::new();
-            for (what, names) in [("defines", &state.defined), ("changes", &state.changed)] {
-                if !names.is_empty() {
-                    said.push(format!("{what} {}", names.join(", ")));
-                }
-            }
-            let first = state.code.lines().next().unwrap_or_default();
-            let about = if said.is_empty() { first.to_owned() } else { said.join("; ") };
-            PaletteEntry {
-                choice: PaletteChoice::State(state.state.clone()),
-                hay: FuzzyCandidate::new(&title),
-                about_hay: FuzzyCandidate::new(&about),
-                title,
-                about,
-                key: None,
-                aliases: Vec::new(),
-            }
-        };
-        let about = "continue in a fork, switch, adopt and discard; compare two states by variable".to_owned();
-        let forks = PaletteEntry::new(PaletteChoice::Command(CommandId::KernelForks), "Forks…".to_owned(), about);
-        let entries = states.states.iter().rev().map(entry).chain([forks]).collect();
-        CommandPalette::new("Saved states", "Search saved states", entries, false)
     }
 
     fn new(name: &'static str, hint: &'static str, entries: Vec<PaletteEntry>, makes: bool) -> CommandPalette {

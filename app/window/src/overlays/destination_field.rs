@@ -1,11 +1,11 @@
 //! A field for the path of a new file, with the system's dialog beside it.
 
-use crate::overlays::dialog_parts::{field, words};
 use eframe::egui;
 use egui::{Ui, vec2};
 use host::desktop::{NewFileChooser, PathChoice};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use ui::dialog_parts::{field, words};
 use ui::theme::{size, space};
 use ui::widgets::text_button;
 

@@ -3,9 +3,7 @@
 //! Each reports the user's decision. None performs it.
 
 use crate::overlays::destination_field::DestinationField;
-use crate::overlays::dialog_parts::{buttons, field, further, head, show_trouble, words};
 use crate::overlays::export_form::ExportForm;
-use crate::overlays::kernel_forks_form::KernelForksForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
 use crate::overlays::note_packages_form::NotePackagesForm;
 use crate::overlays::open_folder_form::OpenFolderForm;
@@ -14,14 +12,15 @@ use crate::overlays::python_setup_form::PythonSetupForm;
 use crate::overlays::science_pack_form::SciencePackForm;
 use eframe::egui;
 use egui::{Align2, Id, Modal, Ui, vec2};
-use engine::KernelStateMove;
 use export::ExportScope;
 use notebook::actions::ExportCommand;
 use notebook::outputs::OutputFile;
+use notebook::saved_states::{SavedStatesChange, SavedStatesDecision, SavedStatesForm};
 use std::path::PathBuf;
 use store::{BlockId, DocId};
 use text::untrusted_text;
 use typeset::pdf::PaperSize;
+use ui::dialog_parts::{buttons, field, further, head, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::floating_frame;
 
@@ -58,8 +57,8 @@ pub(crate) enum Dialog {
     SciencePack(Box<SciencePackForm>),
     /// Edits the packages of a note's cells.
     NotePackages(Box<NotePackagesForm>),
-    /// Lists the forks of a note's saved variables.
-    KernelForks(Box<KernelForksForm>),
+    /// Lists the saved states and forks of a note's variables, and shares them.
+    SavedStates(Box<SavedStatesForm>),
     /// Asks which hub to share a volume over; `name` is the volume's name.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
     /// Asks for the address of a volume that another device shares, and the folder for it.
@@ -141,14 +140,10 @@ pub(crate) enum DialogDecision {
     },
     /// Adds the typed package to the list in the dialog.
     AddPackage,
-    /// Moves the note's kernel to another saved state or fork. The dialog stays open.
-    MoveKernelState {
+    /// Changes the note's saved states. The dialog stays open.
+    ChangeSavedStates {
         note: DocId,
-        to: KernelStateMove,
-    },
-    /// Turns saving of the note's variables on again. The dialog stays open.
-    SaveVariables {
-        note: DocId,
+        change: SavedStatesChange,
     },
     Share {
         volume: DocId,
@@ -196,7 +191,7 @@ impl Dialog {
             Dialog::PythonSetup(_) => "python setup",
             Dialog::SciencePack(_) => "science pack",
             Dialog::NotePackages(_) => "note packages",
-            Dialog::KernelForks(_) => "kernel forks",
+            Dialog::SavedStates(_) => "saved states",
             Dialog::Share { .. } => "share",
             Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
@@ -237,7 +232,7 @@ impl Dialog {
                     Dialog::PythonSetup(form) => form.show(ui),
                     Dialog::SciencePack(form) => form.show(ui),
                     Dialog::NotePackages(form) => form.show(ui),
-                    Dialog::KernelForks(form) => form.show(ui),
+                    Dialog::SavedStates(form) => form.show(ui).map(|decided| states_decision(form.note, decided)),
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
                     Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
@@ -256,7 +251,7 @@ impl Dialog {
     fn width(&self) -> f32 {
         match self {
             // These show two values side by side, or long commands.
-            Dialog::KernelForks(_) | Dialog::NotePackages(_) => WIDE_DIALOG_WIDTH,
+            Dialog::SavedStates(_) | Dialog::NotePackages(_) => WIDE_DIALOG_WIDTH,
             _ => size::DIALOG_WIDTH, // tidy: open because any other dialog is as wide as all are
         }
     }
@@ -283,7 +278,7 @@ impl Dialog {
             Dialog::SaveOutput { save, dest, .. } => saved(save, &dest.path),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
             Dialog::Join { address, folder, .. } => joined(address, folder),
-            Dialog::KernelForks(form) => form.new_fork(),
+            Dialog::SavedStates(form) => form.new_fork().map(|decided| states_decision(form.note, decided)),
             Dialog::NotePackages(_) => Some(DialogDecision::AddPackage),
             Dialog::Grant { .. }
             | Dialog::Kernel { .. }
@@ -309,7 +304,7 @@ impl Dialog {
             | Dialog::Share { trouble, .. }
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
-            Dialog::KernelForks(form) => form.trouble = Some(why),
+            Dialog::SavedStates(form) => form.trouble = Some(why),
             Dialog::OpenFolder(form) => form.show_error(why),
             Dialog::OpenRepository(form) => form.show_error(why),
             Dialog::Kernel { .. }
@@ -322,6 +317,15 @@ impl Dialog {
             | Dialog::SafeStart
             | Dialog::BugReport { .. } => {}
         }
+    }
+}
+
+/// Returns what a decision in the dialog of saved states means for the window.
+fn states_decision(note: DocId, decided: SavedStatesDecision) -> DialogDecision {
+    match decided {
+        SavedStatesDecision::Close => DialogDecision::Never,
+        SavedStatesDecision::UseScience => DialogDecision::UseScience { cell: None },
+        SavedStatesDecision::Change(change) => DialogDecision::ChangeSavedStates { note, change },
     }
 }
 

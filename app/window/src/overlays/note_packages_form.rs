@@ -3,7 +3,6 @@
 //!
 //! Nothing runs before **Install**, and then exactly what was shown. Blocking work runs on threads of the host.
 
-use crate::overlays::dialog_parts::{at_right, field, further, head, show_trouble, words};
 use crate::overlays::dialogs::DialogDecision;
 use crate::overlays::python_setup_form::{
     AfterFailure, show_error, show_failed_setup, show_lines, show_running, take_output,
@@ -22,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{BlockId, DocId};
 use text::untrusted_text;
+use ui::dialog_parts::{at_right, field, further, head, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{set_accessible_name, text_button};
 

@@ -2,7 +2,6 @@
 //!
 //! File system queries and the chooser run on their own threads. The dialog shows their results when they arrive.
 
-use crate::overlays::dialog_parts::{at_right, field, head, words};
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::text::{CCursor, CCursorRange};
@@ -11,6 +10,7 @@ use host::desktop::{self, FolderChooser, PathChoice, TypedPath};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use text::untrusted_text;
+use ui::dialog_parts::{at_right, field, head, words};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::text_button;
 

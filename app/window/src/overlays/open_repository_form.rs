@@ -1,11 +1,11 @@
 //! The dialog that clones a Git repository into a new folder, which is then opened as a volume.
 
-use crate::overlays::dialog_parts::{at_right, field, further, head, show_trouble, words};
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::Ui;
 use host::source_control::{ClonePhase, RepositoryClone, repository_folder_name};
 use text::untrusted_text;
+use ui::dialog_parts::{at_right, field, further, head, show_trouble, words};
 use ui::setting_rows::toggle_switch;
 use ui::theme::space;
 use ui::widgets::text_button;

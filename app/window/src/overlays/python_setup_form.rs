@@ -3,7 +3,6 @@
 //!
 //! Blocking work runs on threads of the host.
 
-use crate::overlays::dialog_parts::{at_right, field, head, words};
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -16,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{BlockId, DocId};
 use text::untrusted_text;
+use ui::dialog_parts::{at_right, field, head, words};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 

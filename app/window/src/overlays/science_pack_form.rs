@@ -2,7 +2,6 @@
 //!
 //! All work runs on threads of the host, and continues when the dialog is closed.
 
-use crate::overlays::dialog_parts::{at_right, head, words};
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,6 +10,7 @@ use host::science_pack::{PACK_WHEEL_BYTES, PackPhase, PackSource, PackStatus, Sc
 use std::time::Duration;
 use store::BlockId;
 use text::untrusted_text;
+use ui::dialog_parts::{at_right, head, words};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 

@@ -4,15 +4,11 @@ use crate::overlays::export_form::ExportState;
 use crate::shell::notes_replacement::NotesReplacement;
 use eframe::egui::ColorImage;
 use host::desktop::TypedPath;
-use host::kernel_states::NoteStates;
 use settings_pages::obsidian::ObsidianSettings;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
-
-/// A note and its saved states.
-pub(crate) type StatesOfNote = (DocId, NoteStates);
 
 /// Settings read from an Obsidian vault.
 pub(crate) struct VaultSettings {
@@ -40,8 +36,6 @@ pub(crate) struct BackgroundJobs {
     pub(crate) copied: (Sender<ColorImage>, Receiver<ColorImage>),
     /// Number of kernel searches when the user requested the list.
     pub(crate) kernels_asked: Option<u64>,
-    /// Saved states, once they are read from disk.
-    pub(crate) states: (Sender<StatesOfNote>, Receiver<StatesOfNote>),
     /// Number of reported moves between saved states, for each note.
     pub(crate) state_moves: HashMap<DocId, u64>,
 }
@@ -57,7 +51,6 @@ impl Default for BackgroundJobs {
             saved: channel(),
             copied: channel(),
             kernels_asked: None,
-            states: channel(),
             state_moves: HashMap::new(),
         }
     }

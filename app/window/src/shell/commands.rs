@@ -12,6 +12,7 @@ use engine::commands::{COMMANDS, CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
 use engine::{Reactivity, Settings, TreeOrder};
 use notebook::actions::ExportCommand;
+use notebook::saved_states::SavedStatesView;
 use std::collections::BTreeMap;
 
 /// A command of the command table, as the window runs it.
@@ -67,12 +68,12 @@ pub(crate) enum WindowCommand {
     UndoRun {
         redo: bool,
     },
-    /// List the saved states of the note's kernel.
-    States,
+    /// Take over the variables that another device shares.
+    ReceiveState,
+    /// List the saved states of the note's kernel, their forks, or share them.
+    States(SavedStatesView),
     /// List and install the packages of the note's cells.
     Packages,
-    /// List the forks of the saved variables, to move between them and compare them.
-    Forks,
     Left,
     Files,
     Tags,
@@ -181,9 +182,11 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::KernelRestart => WindowCommand::Restart,
         CommandId::KernelUndo => WindowCommand::UndoRun { redo: false },
         CommandId::KernelRedo => WindowCommand::UndoRun { redo: true },
-        CommandId::KernelStates => WindowCommand::States,
+        CommandId::KernelReceive => WindowCommand::ReceiveState,
+        CommandId::KernelStates => WindowCommand::States(SavedStatesView::Graph),
+        CommandId::KernelShare => WindowCommand::States(SavedStatesView::Sharing),
         CommandId::KernelPackages => WindowCommand::Packages,
-        CommandId::KernelForks => WindowCommand::Forks,
+        CommandId::KernelForks => WindowCommand::States(SavedStatesView::Forks),
         CommandId::ViewNextRegion => WindowCommand::Region { back: false },
         CommandId::ViewPreviousRegion => WindowCommand::Region { back: true },
         CommandId::ViewLeft => WindowCommand::Left,

@@ -274,11 +274,16 @@ impl AppWindow {
                 let to = if redo { KernelStateMove::Redo } else { KernelStateMove::Undo };
                 self.host.note_command(&mut self.notices, note.map(|note| Command::MoveState { note, to }))
             }
-            WindowCommand::States => self.panes.list_states(&self.host, &mut self.notices, &self.jobs, ctx),
+            WindowCommand::ReceiveState => {
+                let take = |note| Command::MoveState { note, to: KernelStateMove::Receive };
+                self.host.note_command(&mut self.notices, note.map(take))
+            }
+            WindowCommand::States(view) => {
+                self.overlay.show_saved_states(&self.host, &self.panes, &mut self.notices, view)
+            }
             WindowCommand::Packages => {
                 self.overlay.show_packages(&self.host, &self.panes, &mut self.notices, (None, None))
             }
-            WindowCommand::Forks => self.overlay.show_forks(&self.host, &self.panes, &mut self.notices),
             WindowCommand::Region { back } => self.dock.regions.go_to_region(&mut self.panes, ctx, back),
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
             WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
@@ -452,11 +457,6 @@ impl AppWindow {
             PaletteChoice::Kernel(name) => {
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, name, None)
             }
-            PaletteChoice::State(state) => {
-                let to = KernelStateMove::To { state };
-                let asked = self.panes.active.note.map(|note| Command::MoveState { note, to });
-                self.host.note_command(&mut self.notices, asked);
-            }
             PaletteChoice::SciencePack => self.overlay.show_science_pack(&self.host, None, None),
             PaletteChoice::Line(line) => {
                 self.input.record_line(&line);
@@ -523,12 +523,8 @@ impl AppWindow {
                 }
                 return ctx.request_repaint();
             }
-            DialogDecision::MoveKernelState { note, to } => {
-                self.overlay.move_kernel_state(&mut self.host, note, to);
-                return ctx.request_repaint();
-            }
-            DialogDecision::SaveVariables { note } => {
-                self.overlay.save_variables(&mut self.host, note);
+            DialogDecision::ChangeSavedStates { note, change } => {
+                self.overlay.change_saved_states(&mut self.host, note, change);
                 return ctx.request_repaint();
             }
             DialogDecision::RunCell { note, cell } => {

@@ -503,6 +503,8 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
         item(ui, "Redo run", CommandId::KernelRedo, !busy);
         item(ui, "Saved states…", CommandId::KernelStates, true);
         item(ui, "Forks…", CommandId::KernelForks, true);
+        item(ui, "Share variables…", CommandId::KernelShare, true);
+        item(ui, "Continue from another device", CommandId::KernelReceive, !busy);
     }
     menu_separator(ui);
     item(ui, "Choose Python…", CommandId::KernelChoose, true);

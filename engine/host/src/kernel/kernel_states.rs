@@ -2,7 +2,10 @@
 
 use crate::kernel::science::{self, states_folder};
 pub use crate::kernel::state_budget::{StateBudget, workspace_state_bytes};
-pub use ::kernel_states::{ComparedValue, DifferingVariable, LoneVariable, NoteStates, SavedState, StateComparison};
+pub use ::kernel_states::{
+    ComparedValue, DifferingVariable, LoneVariable, MAX_STATE_LANES, NoteStates, SavedState, StateComparison,
+    StateGraphRow, state_graph,
+};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;

@@ -254,8 +254,30 @@ pub struct ListedStates {
     pub damaged: usize,
     /// Number of thinned states. Restoring one of them runs cells again.
     pub thinned: usize,
+    /// The state before each thinned one.
+    thinned_parents: HashMap<String, Option<String>>,
     /// Size of all files in bytes.
     pub used_bytes: u64,
+}
+
+impl ListedStates {
+    /// Returns the nearest state before each kept one that is kept, too.
+    pub(crate) fn kept_ancestors(&self) -> Vec<Option<String>> {
+        let kept: HashSet<&str> = self.kept.iter().map(|record| record.state.as_str()).collect();
+        let nearest = |record: &StateRecord| {
+            let mut at = record.parent.as_deref();
+            // Damaged records may form a circle.
+            for _ in 0..=self.thinned_parents.len() {
+                let id = at?;
+                if kept.contains(id) {
+                    return Some(id.to_owned());
+                }
+                at = self.thinned_parents.get(id)?.as_deref();
+            }
+            None
+        };
+        self.kept.iter().map(nearest).collect()
+    }
 }
 
 /// Lists the states of a folder, and checks each file's hash.
@@ -270,6 +292,7 @@ pub fn list_states(folder: &Path) -> ListedStates {
         known.insert(record.state.clone());
         if !states.contains_key(&record.state) {
             listed.thinned += 1;
+            listed.thinned_parents.insert(record.state, record.parent);
         } else if read_hashed(&folder.join("states").join(&record.state)).is_ok() {
             listed.kept.push(record);
         } else {

@@ -22,6 +22,7 @@ mod note_states;
 mod received_state;
 mod retention;
 mod shared_state;
+mod state_graph;
 
 pub use all_folders::{all_folders_bytes, thin_least_used};
 pub use comparison::{
@@ -36,6 +37,7 @@ pub use retention::thin_folder;
 pub use shared_state::{
     MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile, announce_state, begin_sharing, end_sharing, offered_files,
 };
+pub use state_graph::{MAX_STATE_LANES, StateGraphRow, state_graph};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -13,8 +13,8 @@ pub enum StateMove {
     Fresh,
     /// Moves to this state.
     To(String),
-    /// Stays at the current state, on a new branch with this name.
-    Fork(String),
+    /// Continues on a new branch with this name, from this state; `None` is the current one.
+    Fork(String, Option<String>),
     /// Moves to the last state of the branch with this name.
     Switch(String),
     /// Discards the branch with this name, which can't be the current one.
@@ -40,7 +40,7 @@ impl StateMove {
             "redo" => StateMove::Redo,
             "fresh" => StateMove::Fresh,
             "to" => StateMove::To(text("state")?),
-            "fork" => StateMove::Fork(text("name")?),
+            "fork" => StateMove::Fork(text("name")?, text("state")),
             "switch" => StateMove::Switch(text("name")?),
             "discard" => StateMove::Discard(text("name")?),
             "adopt" => StateMove::Adopt(text("name")?),
@@ -59,7 +59,7 @@ impl StateMove {
             StateMove::Redo => serde_json::json!({"move": "redo"}),
             StateMove::Fresh => serde_json::json!({"move": "fresh"}),
             StateMove::To(state) => serde_json::json!({"move": "to", "state": state}),
-            StateMove::Fork(name) => serde_json::json!({"move": "fork", "name": name}),
+            StateMove::Fork(name, state) => serde_json::json!({"move": "fork", "name": name, "state": state}),
             StateMove::Switch(name) => serde_json::json!({"move": "switch", "name": name}),
             StateMove::Discard(name) => serde_json::json!({"move": "discard", "name": name}),
             StateMove::Adopt(name) => serde_json::json!({"move": "adopt", "name": name}),
@@ -107,14 +107,18 @@ impl StateMove {
                 heads.redo.remove(&branch);
                 heads.branches.insert(branch, Some(id.clone()));
             }
-            StateMove::Fork(name) => {
+            StateMove::Fork(name, state) => {
                 if !is_branch_name(name) {
                     return Err(StateError::BranchName { name: name.clone() });
                 }
                 if heads.branches.contains_key(name) {
                     return Err(StateError::BranchExists { name: name.clone() });
                 }
-                heads.branches.insert(name.clone(), current);
+                let from = match state {
+                    Some(id) => Some(record(id).ok_or(StateError::NoSuchState)?.state),
+                    None => current,
+                };
+                heads.branches.insert(name.clone(), from);
                 heads.branch.clone_from(name);
             }
             StateMove::Switch(name) => {
@@ -158,5 +162,27 @@ impl StateMove {
             StateMove::Receive => return Err(StateError::NotReceived),
         }
         Ok(heads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_continues_from_the_current_state_or_another_one() {
+        let heads = StateHeads {
+            branch: "main".into(),
+            branches: [("main".to_owned(), Some("b".to_owned()))].into(),
+            ..StateHeads::default()
+        };
+        let record = |id: &str| (id != "gone").then(|| StateRecord { state: id.to_owned(), ..StateRecord::default() });
+        let forked = |from: Option<&str>| StateMove::Fork("try".into(), from.map(str::to_owned)).apply(&heads, &record);
+        assert_eq!(forked(None).expect("forked").current(), Some("b"));
+        let other = forked(Some("a")).expect("forked");
+        assert_eq!((other.current(), other.branches["main"].as_deref()), (Some("a"), Some("b")));
+        assert!(matches!(forked(Some("gone")), Err(StateError::NoSuchState)));
+        let said = StateMove::Fork("try".into(), Some("a".into()));
+        assert_eq!(StateMove::from_json(&said.to_json()), Some(said));
     }
 }

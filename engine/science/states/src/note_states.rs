@@ -13,6 +13,9 @@ pub struct SavedState {
     pub state: String,
     /// The id of the state before it.
     pub parent: Option<String>,
+    /// The nearest state before it that isn't thinned.
+    #[serde(skip)]
+    pub kept_ancestor: Option<String>,
     /// The cell that created it.
     pub cell: String,
     /// Names that the cell defined.
@@ -64,7 +67,9 @@ pub fn list_note_states(folder: &Path) -> NoteStates {
         Ok(heads) => (heads, None),
         Err(why) => (StateHeads::default(), Some(why.to_string())),
     };
-    let states = listed.kept.into_iter().map(|record| SavedState {
+    let ancestors = listed.kept_ancestors();
+    let states = listed.kept.into_iter().zip(ancestors).map(|(record, kept_ancestor)| SavedState {
+        kept_ancestor,
         pinned: heads.pinned.contains(&record.state),
         name: heads.names.get(&record.state).cloned(),
         state: record.state,

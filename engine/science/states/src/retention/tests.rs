@@ -156,7 +156,7 @@ fn thinning_keeps_a_folder_in_its_budget_and_loses_nothing_that_stays() {
             }
             match kernel.rng.random_range(0..12) {
                 0 => kernel.go(&StateMove::Undo),
-                1 if round == 60 || round == 61 => kernel.go(&StateMove::Fork(format!("fork {round}"))),
+                1 if round == 60 || round == 61 => kernel.go(&StateMove::Fork(format!("fork {round}"), None)),
                 2 => {
                     let mut all: Vec<String> = kernel.folder.kept.keys().cloned().collect();
                     all.sort(); // the seed alone says which one it is

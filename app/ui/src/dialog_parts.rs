@@ -1,14 +1,17 @@
 //! Parts that dialogs share: title, text, fields, errors and buttons.
 
+use crate::theme::{self, ThemeColors, size, space};
+use crate::widgets::{set_accessible_name, text_button};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Id, Ui, vec2};
 use text::untrusted_text;
-use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{set_accessible_name, text_button};
+
+/// Name of the field that has the keyboard when a dialog opens, for [`Id::unique`].
+pub const FIELD_ID: &str = "dialog field";
 
 /// Draws a dialog's title.
-pub(super) fn head(ui: &mut Ui, text: &str) {
+pub fn head(ui: &mut Ui, text: &str) {
     let style = theme::heading(3);
     let response = ui.label(egui::RichText::new(untrusted_text::escape_block(text)).font(style.font));
     set_accessible_name(&response, Role::Heading, text);
@@ -16,7 +19,7 @@ pub(super) fn head(ui: &mut Ui, text: &str) {
 }
 
 /// Draws a paragraph.
-pub(super) fn words(ui: &mut Ui, text: &str) {
+pub fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
     let small = theme::small();
     let text = untrusted_text::escape_block(text);
@@ -24,15 +27,15 @@ pub(super) fn words(ui: &mut Ui, text: &str) {
 }
 
 /// Draws the text field that has the keyboard when the dialog opens.
-pub(super) fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
-    let response = further(ui, text, "dialog field", name, hint);
+pub fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
+    let response = further(ui, text, FIELD_ID, name, hint);
     if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
         response.request_focus();
     }
 }
 
 /// Draws a text field that doesn't take the focus when the dialog opens.
-pub(super) fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
+pub fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
     let colours = ThemeColors::of(ui);
     let style = theme::body();
     let field = egui::TextEdit::singleline(text)
@@ -46,7 +49,7 @@ pub(super) fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint
 }
 
 /// Draws the error message, if any, and the space before the buttons.
-pub(super) fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
+pub fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
     let colours = ThemeColors::of(ui);
     if let Some(trouble) = trouble {
         ui.add_space(space::S);
@@ -58,7 +61,7 @@ pub(super) fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
 }
 
 /// Draws two buttons at the right. Returns `Some(true)` for the first one, which is primary.
-pub(super) fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
+pub fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
     let mut chosen = None;
     at_right(ui, |ui| {
         if text_button(ui, lead, true).clicked() {
@@ -72,7 +75,7 @@ pub(super) fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
 }
 
 /// Draws a right-aligned row.
-pub(super) fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
+pub fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
     let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
     ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner
 }

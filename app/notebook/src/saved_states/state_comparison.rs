@@ -1,6 +1,5 @@
 //! Compares the variables of two saved states of a note: the choice of states, and tables of the differences.
 
-use crate::overlays::dialog_parts::{at_right, head, words};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Grid, RichText, ScrollArea, Ui};
@@ -11,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use store::DocId;
 use text::untrusted_text;
+use ui::dialog_parts::{at_right, head, words};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
@@ -24,11 +24,11 @@ const CHOICE_WIDTH: f32 = 240.0;
 const SHOWN_ID_CHARS: usize = 10;
 
 /// What a comparison needs: the program that compares, the workspace folder and the note.
-pub(crate) type StatesPlace = (PathBuf, PathBuf, DocId);
+pub(super) type StatesPlace = (PathBuf, PathBuf, DocId);
 
 /// A state that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ComparedState {
+pub(super) struct ComparedState {
     /// The fork's name, or the cell and the state's ID.
     title: String,
     /// The state's ID.
@@ -48,7 +48,7 @@ impl Drop for RunningComparison {
 }
 
 /// The comparison of two states: the choices, and the result.
-pub(crate) struct StateComparisonForm {
+pub(super) struct StateComparisonForm {
     place: StatesPlace,
     choices: Vec<ComparedState>,
     /// Indices of the two compared states in `choices`.
@@ -59,7 +59,7 @@ pub(crate) struct StateComparisonForm {
 
 impl StateComparisonForm {
     /// Returns the states to choose from: forks that have a state, then all states, newest first.
-    pub(crate) fn choices_of(states: &NoteStates) -> Vec<ComparedState> {
+    pub(super) fn choices_of(states: &NoteStates) -> Vec<ComparedState> {
         let forks = states.branches.iter().filter_map(|(name, state)| {
             state.as_ref().map(|state| ComparedState { title: name.clone(), state: state.clone() })
         });
@@ -75,15 +75,23 @@ impl StateComparisonForm {
     }
 
     /// Creates the comparison of two forks, or `None` if one of them has no variables.
-    pub(crate) fn of_forks(states: &NoteStates, one: &str, other: &str, place: StatesPlace) -> Option<Self> {
+    pub(super) fn of_forks(states: &NoteStates, one: &str, other: &str, place: StatesPlace) -> Option<Self> {
         let choices = Self::choices_of(states);
         let position = |name: &str| choices.iter().position(|choice| choice.title == name);
         let chosen = [position(one)?, position(other)?];
         Some(StateComparisonForm { place, choices, chosen, running: None, found: None })
     }
 
+    /// Creates the comparison of two states, or `None` if one of them is gone.
+    pub(super) fn of_pair(states: &NoteStates, (first, second): (&str, &str), place: StatesPlace) -> Option<Self> {
+        let choices = Self::choices_of(states);
+        let position = |id: &str| choices.iter().rposition(|choice| choice.state == id);
+        let chosen = [position(first)?, position(second)?];
+        Some(StateComparisonForm { place, choices, chosen, running: None, found: None })
+    }
+
     /// Creates the comparison of the current state with the one before it.
-    pub(crate) fn of_states(states: &NoteStates, place: StatesPlace) -> Self {
+    pub(super) fn of_states(states: &NoteStates, place: StatesPlace) -> Self {
         let choices = Self::choices_of(states);
         let position = |id: Option<&str>| choices.iter().rposition(|choice| Some(choice.state.as_str()) == id);
         let current = states.states.iter().find(|saved| Some(&saved.state) == states.current.as_ref());
@@ -95,7 +103,7 @@ impl StateComparisonForm {
     }
 
     /// Starts comparing the two states on a thread.
-    pub(crate) fn start(&mut self, ctx: &egui::Context) {
+    pub(super) fn start(&mut self, ctx: &egui::Context) {
         (self.running, self.found) = (None, None);
         let [Some(a), Some(b)] = self.chosen.map(|at| self.choices.get(at).map(|choice| choice.state.clone())) else {
             return;
@@ -116,7 +124,7 @@ impl StateComparisonForm {
     }
 
     /// Draws the comparison. Returns whether the user goes back to the list.
-    pub(crate) fn show(&mut self, ui: &mut Ui) -> bool {
+    pub(super) fn show(&mut self, ui: &mut Ui) -> bool {
         if let Some(found) = self.running.as_ref().and_then(|running| running.answer.try_recv().ok()) {
             (self.running, self.found) = (None, Some(found));
         }
@@ -157,7 +165,7 @@ impl StateComparisonForm {
         ui.add_space(space::L);
         let (mut goes_back, mut stops) = (false, false);
         at_right(ui, |ui| {
-            goes_back = text_button(ui, "Back to forks", true).clicked();
+            goes_back = text_button(ui, "Back", true).clicked();
             stops = self.running.is_some() && text_button(ui, "Cancel", false).clicked();
         });
         if stops {

@@ -1,0 +1,79 @@
+//! The end of a cell's outputs if its run was stopped or its kernel crashed: what happened, and what can be done.
+
+use crate::actions::PageAction;
+use eframe::egui;
+use egui::{Id, Pos2, Rect, Ui, vec2};
+use engine::commands::CommandId;
+use store::{BlockId, ExecutionStatus};
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::word_button;
+
+/// A run that didn't end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutRun {
+    /// Whether the kernel crashed; otherwise the run was stopped.
+    is_crash: bool,
+    /// Whether the note's variables are saved after each run.
+    is_saved: bool,
+}
+
+impl CutRun {
+    /// Returns how a run with this status was cut short, or `None` if it wasn't.
+    pub(super) fn of(status: ExecutionStatus, is_saved: bool) -> Option<CutRun> {
+        match status {
+            ExecutionStatus::Interrupted => Some(CutRun { is_crash: false, is_saved }),
+            ExecutionStatus::Died => Some(CutRun { is_crash: true, is_saved }),
+            ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => None,
+        }
+    }
+
+    /// Returns what happened, as a sentence.
+    pub(super) fn sentence(self) -> &'static str {
+        match (self.is_crash, self.is_saved) {
+            (false, _) => "Stopped before it was done.",
+            (true, false) => "The kernel crashed. Text and outputs are kept; variables are lost.",
+            (true, true) => {
+                "The kernel crashed. Text and outputs are kept; variables are as they were before this run."
+            }
+        }
+    }
+
+    /// Draws the buttons in a line; `number` is the cell's.
+    pub(super) fn show(
+        self,
+        ui: &mut Ui,
+        id: Id,
+        at: Pos2,
+        (block, number): (BlockId, usize),
+        actions: &mut Vec<PageAction>,
+    ) {
+        let again =
+            ("Run cell again", format!("Run cell {number} again"), PageAction::InCell(block, CommandId::CellRun));
+        let run = |text, name, command| (text, name, PageAction::Run(command));
+        let offers = match (self.is_crash, self.is_saved) {
+            (true, false) => {
+                let name = format!("Restart kernel after the crash in cell {number}");
+                vec![run("Restart kernel", name, CommandId::KernelRestart), again]
+            }
+            (true, true) => {
+                let name = format!("Saved states after the crash in cell {number}");
+                vec![again, run("Saved states…", name, CommandId::KernelStates)]
+            }
+            (false, true) => {
+                let name = format!("Undo the stopped run of cell {number}");
+                vec![again, run("Undo run", name, CommandId::KernelUndo)]
+            }
+            (false, false) => vec![again],
+        };
+        let mut left = at;
+        for (text, name, action) in offers {
+            let ink = ThemeColors::of(ui).ink;
+            let wide = ui.painter().layout_no_wrap(text.to_owned(), theme::caption().font, ink).size().x;
+            let rect = Rect::from_min_size(left, vec2(wide, size::MIN_CLICK_HEIGHT));
+            if word_button(ui, rect, id.with(text), text, &name).clicked() {
+                actions.push(action);
+            }
+            left.x += wide + space::L;
+        }
+    }
+}
