@@ -84,9 +84,13 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&problem))?;
     }
     // The outputs are a result of the command, so it waits until they are on disk.
-    let saved = |session: &Session| session.is_saved().then_some(());
+    // Another note that can't be saved is no reason to fail.
+    let saved = move |session: &Session| session.are_saved(|other| other.id == note).then_some(());
     if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
-        let why = scene.handle.read(|session| session.saving().trouble.clone())?;
+        let why = scene.handle.read(move |session| {
+            let stuck = || session.note(note).and_then(|note| note.file.trouble.clone());
+            session.saving().trouble.clone().or_else(stuck)
+        })?;
         let why = why.unwrap_or_else(|| "it takes too long".to_owned());
         return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
     }

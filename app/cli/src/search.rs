@@ -4,7 +4,7 @@ use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
 use crate::arguments::{IndexArguments, RelatedArguments, SearchArguments, SearchesArguments};
 use crate::parse::needed;
-use engine::{Command, Session};
+use engine::{Command, Note, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest, SearchService};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -184,7 +184,11 @@ fn print_hits(
 /// Waits until the index contains what is on disk. If that fails, prints a warning and uses the existing index.
 pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
     resolve::wait_for_volumes(scene, true)?;
-    let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
+    // Text that the disk refuses can't be waited for.
+    let saved = |session: &Session| {
+        let can_wait = |note: &Note| note.file.trouble.is_none();
+        (session.are_saved(can_wait) || session.saving().trouble.is_some()).then_some(())
+    };
     scene.handle.wait(Some(EDIT_SAVE_TIMEOUT), saved)?;
     let wait = |search: SearchService| search.wait_until_indexed(INDEX_TIMEOUT);
     let waited = match models::is_for_person(scene) {

@@ -183,3 +183,24 @@ fn a_link_in_the_way_of_one_note_fails_no_other() {
     assert_eq!((house.read("notes/a.md"), house.read("elsewhere/L.md")), (b"x# A\n".to_vec(), b"outside\n".to_vec()));
     assert!(house.path("notes/B.md").exists());
 }
+
+/// A path through a file, or the name of a folder: refused before anything is kept, because it could never be saved.
+#[test]
+fn a_note_that_no_folder_can_hold_is_not_made() {
+    let house = House::with(&[("a.md", "# A\n\n```python\n1 + 1\n```\n"), ("dir.md/inner.md", "inner\n")]);
+    house.write("notes/data.csv", b"n\n1\n");
+    house.run(&["ls"]).good();
+    for (path, about) in [
+        ("notes:data.csv/x.md", "a file is no folder; choose another path: data.csv"),
+        ("notes:a.md/deep/x", "a file is no folder; choose another path: a.md"),
+        ("notes:dir", "a folder has that name already; choose another: dir.md"),
+    ] {
+        house.run(&["new", path, "--text", "mine"]).refused(2, about);
+    }
+    house.write("notes/Journal", b"a file\n");
+    house.run(&["ls"]).good();
+    house.run(&["capture", "a thought"]).refused(2, "a file is no folder; choose another path: Journal");
+    let listed = house.run(&["ls"]).good().text();
+    assert!(!listed.contains("data.csv/") && !listed.contains("Journal/"), "{listed}");
+    assert_eq!(house.run(&["run", "a.md"]).good().text(), "2\n");
+}
