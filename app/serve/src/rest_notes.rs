@@ -304,7 +304,13 @@ pub(crate) async fn write_note(
             return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
         }
     };
-    let (status, written) = write_text(&caller, address, condition, text).await?;
+    let volume = address.volume().to_owned();
+    let written = write_text(&caller, address, condition, text).await;
+    if written.as_ref().is_err_and(|problem| problem.status() == StatusCode::PRECONDITION_FAILED) {
+        // Without the volume, there's nothing to read again.
+        caller.needed_volume(&volume).await?;
+    }
+    let (status, written) = written?;
     Ok((status, [(header::ETAG, written.etag())], Json(written.written())).into_response())
 }
 

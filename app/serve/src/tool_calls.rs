@@ -28,7 +28,7 @@ const MAX_OUTPUTS_BYTES: usize = 2_000_000;
 const MAX_HITS: u64 = 50;
 const MAX_LISTED: u64 = 1_000;
 /// Maximum limit for a cell in seconds.
-const MAX_CELL_SECONDS: u64 = 3_600;
+pub(crate) const MAX_CELL_SECONDS: u64 = 3_600;
 /// How often a running call looks whether the client has cancelled it.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between attempts to stop what a cancelled call has begun.
