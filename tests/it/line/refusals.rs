@@ -204,3 +204,16 @@ fn a_note_that_no_folder_can_hold_is_not_made() {
     assert!(!listed.contains("data.csv/") && !listed.contains("Journal/"), "{listed}");
     assert_eq!(house.run(&["run", "a.md"]).good().text(), "2\n");
 }
+
+/// A file that isn't among the notes: the message says how it gets there, or why it can't be one.
+#[test]
+fn a_file_that_is_no_note_says_what_to_do_with_it() {
+    let house = House::with(&[("a.md", "# A\n")]);
+    house.write("analysis.ipynb", b"{}");
+    house.run(&["run", "analysis.ipynb"]).refused(2, "analysis.ipynb is in no volume; `tracebook open ");
+    house.run(&["run", "analysis.ipynb"]).refused(2, "`tracebook import analysis.ipynb` copies it");
+    // Other programs aren't told what files there are.
+    house.run(&["run", "analysis.ipynb", "--json"]).refused(2, "there is no note");
+    house.write("notes/latin.md", b"# Z\xfcrich\n");
+    house.run(&["cat", "latin"]).refused(2, "it is not UTF-8 text (at byte 3), so it is kept as it is: latin.md");
+}
