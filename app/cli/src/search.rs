@@ -20,6 +20,8 @@ const MAX_AWAITED_PASSAGES: usize = 200;
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
 /// The same if what is near in meaning was asked for, which can't be found without.
 const NEAREST_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum length of a query in the sentence that says that nothing was found.
+const MAX_ECHOED_LETTERS: usize = 200;
 /// Maximum number of bytes printed of a passage, in readable output and in JSON.
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
@@ -54,7 +56,11 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
     if !answer.has_match() && !args.nearest {
         answer.hits.clear();
     }
-    print_hits(scene, &answer, explain, &format!("No results for “{text}”."))
+    let mut shown: String = text.chars().take(MAX_ECHOED_LETTERS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    print_hits(scene, &answer, explain, &format!("No results for “{shown}”."))
 }
 
 fn saved_searches(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, CliError> {

@@ -456,6 +456,10 @@ pub(crate) struct SearchHits {
     /// Where the next page begins; missing on the last one. At most 1,000 hits are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<u64>,
+    /// What the search says besides, such as a filter that it doesn't know; missing if there's nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    messages: String,
 }
 
 fn hit_key(hit: &Value) -> String {
@@ -479,22 +483,26 @@ pub(crate) async fn search_notes(
     // One more says whether there is another page, and as many again find the place if better ones were added.
     let spare = if before == 0 { 1 } else { limit + 1 };
     let wanted = before.saturating_add(limit + spare).min(MAX_FILTERED_HITS);
-    let mut hits = find_hits(&caller, &query.query, wanted).await?;
+    let (mut hits, messages) = find_hits(&caller, &query.query, wanted).await?;
     let start = page_start(&hits, cursor, &hit_key).min(hits.len());
     let end = start.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(hits.len());
     let next_cursor = (end < hits.len()).then(|| cursor_after(end as u64, &hit_key(&hits[end - 1])));
     let hits = hits.drain(start..end).collect();
-    Ok(Json(SearchHits { hits, next_cursor }))
+    Ok(Json(SearchHits { hits, next_cursor, messages }))
 }
 
-/// Searches what the token reaches.
-pub(crate) async fn find_hits(caller: &ApiCaller, query: &str, limit: u64) -> Result<Vec<Value>, ProblemDetails> {
+/// Searches what the token reaches. Returns the hits, and what the search says besides.
+pub(crate) async fn find_hits(
+    caller: &ApiCaller,
+    query: &str,
+    limit: u64,
+) -> Result<(Vec<Value>, String), ProblemDetails> {
     let asked = if caller.token.volume.is_some() { MAX_FILTERED_HITS } else { limit };
     let call = CommandCall::json("search").flag("explain", true).option("limit", Some(asked));
-    let found = caller.perform_ok(call.operands([query])).await?.value().unwrap_or_default();
-    let hits = if let Value::Array(hits) = found { hits } else { Vec::new() };
+    let found = caller.perform_ok(call.operands([query])).await?;
+    let hits = if let Some(Value::Array(hits)) = found.value() { hits } else { Vec::new() };
     let own = hits.into_iter().filter(|hit| caller.reaches(&hit["volume"]));
-    Ok(own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
+    Ok((own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect(), found.said()))
 }
 
 /// Which todos are listed.

@@ -227,7 +227,13 @@ impl ToolCallContext<'_> {
     }
 
     fn hits(&self, call: CommandCall) -> Result<Value, ToolCallError> {
-        Ok(json!({"hits": self.perform_ok(call)?.value().unwrap_or_else(|| json!([]))}))
+        let found = self.perform_ok(call)?;
+        let mut value = json!({"hits": found.value().unwrap_or_else(|| json!([]))});
+        // Such as a filter that isn't known.
+        if !found.messages.is_empty() {
+            value["messages"] = found.said().into();
+        }
+        Ok(value)
     }
 
     fn note_page(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {

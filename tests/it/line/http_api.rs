@@ -745,6 +745,9 @@ fn requests_that_do_not_fit_are_refused_by_name() {
     let server = Server::new(&house);
     server.get(&all, "/api/v1/volumes?limit=many").refused(400, "the query doesn't fit: limit: ");
     server.get(&all, "/api/v1/search?query=hull&order=up").refused(400, "unknown field `order`");
+    // A search that reads a filter as a word says so, as on the command line.
+    let odd = server.get(&all, "/api/v1/search?query=hull%20in:nowhere").code(200).json();
+    assert!(odd["messages"].as_str().is_some_and(|said| said.contains("no “nowhere”")), "{odd}");
     let nowhere = "/api/v1/volumes/nowhere/notes/a.md";
     server.send(&all, "PUT", nowhere, &[("If-Match", "\"x\"")], "lost").refused(404, "there is no volume nowhere");
     let zipped = [("If-None-Match", "*"), ("Content-Encoding", "gzip")];

@@ -160,6 +160,8 @@ fn a_client_that_may_only_read_finds_and_reads_notes() {
     let mut client = Client::new(&house, &[]);
     let hits = client.call("search_notes", json!({"query": "solar panel"}));
     assert_eq!(hits["hits"][0]["title"], "Boat", "{hits}");
+    let odd = client.call("search_notes", json!({"query": "before:soon"}));
+    assert!(odd["messages"].as_str().is_some_and(|said| said.contains("“soon” is no day")), "{odd}");
     let address = hits["hits"][0]["address"].as_str().expect("an address");
     assert!(client.call("read_note", json!({"note": address}))["text"].as_str().expect("text").contains("12 volts"));
     let note = client.call("read_note", json!({"note": "Boat.md"}));

@@ -53,7 +53,7 @@ impl SearchService for SearchGrpcService {
         // One more than the page says whether there is another.
         let end = page.first.saturating_add(page.limit).min(MAX_FILTERED_HITS);
         let wanted = end.saturating_add(1).min(MAX_FILTERED_HITS);
-        let hits = find_hits(&caller, &asked.query, wanted).await.map_err(refused_field("query"))?;
+        let (hits, _) = find_hits(&caller, &asked.query, wanted).await.map_err(refused_field("query"))?;
         let first = usize::try_from(page.first).unwrap_or(usize::MAX);
         let shown = hits.iter().skip(first).take(usize::try_from(page.limit).unwrap_or(usize::MAX));
         let next = if hits.len() as u64 > end { end.to_string() } else { String::new() };
