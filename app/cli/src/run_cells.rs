@@ -59,6 +59,9 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
             chosen.retain(|(_, cell)| here.contains(cell));
         }
     }
+    if timeout.is_none() {
+        warn_of_misread_time_limits(scene, note, &chosen)?;
+    }
     let mut code = EXIT_DONE;
     if stale || clean || (only.is_some() && timeout.is_none()) {
         code = run_planned_cells(scene, note, chosen, stale, clean)?;
@@ -95,6 +98,28 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
     }
     Ok(code)
+}
+
+/// Says which cells have a time limit in their first line that doesn't count.
+fn warn_of_misread_time_limits(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    chosen: &[(usize, BlockId)],
+) -> Result<(), CliError> {
+    let chosen = chosen.to_vec();
+    let look = move |session: &Session| -> Vec<(usize, String)> {
+        let Some(note) = session.note(note) else { return Vec::new() };
+        let stated = |cell: BlockId| text::markdown::misread_time_limit(&note.block(cell)?.text).map(str::to_owned);
+        chosen.into_iter().filter_map(|(number, cell)| Some((number, stated(cell)?))).collect()
+    };
+    for (number, stated) in scene.handle.read(look)? {
+        let stated = untrusted_text::escape_line(&stated);
+        writeln!(
+            scene.errors,
+            "tracebook: cell {number}: `timeout={stated}` doesn't count; write whole seconds, such as `timeout=60`"
+        )?;
+    }
+    Ok(())
 }
 
 /// Returns the cells that the note's kernel can run.

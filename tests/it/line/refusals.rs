@@ -217,3 +217,12 @@ fn a_file_that_is_no_note_says_what_to_do_with_it() {
     house.write("notes/latin.md", b"# Z\xfcrich\n");
     house.run(&["cat", "latin"]).refused(2, "it is not UTF-8 text (at byte 3), so it is kept as it is: latin.md");
 }
+
+/// A time limit that can't be read is said before the cell runs with the usual one.
+#[test]
+fn a_time_limit_that_does_not_count_is_said() {
+    let house = House::with(&[("a.md", "```python timeout=60\n1\n```\n\n```python timeout=1m\n1 + 1\n```\n")]);
+    let done = house.run(&["run", "a.md"]).code(0);
+    assert_eq!(done.text(), "1\n2\n");
+    assert!(done.err.contains("cell 2: `timeout=1m` doesn't count") && !done.err.contains("cell 1"), "{}", done.err);
+}
