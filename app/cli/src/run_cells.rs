@@ -62,6 +62,9 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
     if timeout.is_none() {
         warn_of_misread_time_limits(scene, note, &chosen)?;
     }
+    if scene.json {
+        chosen.iter().try_for_each(|(_, cell)| wait_for_other_run(scene, note, *cell))?;
+    }
     let mut code = EXIT_DONE;
     if stale || clean || (only.is_some() && timeout.is_none()) {
         code = run_planned_cells(scene, note, chosen, stale, clean)?;
@@ -98,6 +101,18 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
     }
     Ok(code)
+}
+
+/// Waits until a run of the cell that others asked for is over. A program would get its outputs in place of its own:
+/// those of older code, or of a run that is being interrupted because another program has left.
+fn wait_for_other_run(scene: &CommandContext<'_>, note: DocId, cell: BlockId) -> Result<(), CliError> {
+    let running = move |session: &Session| {
+        let execution = session.note(note)?.latest_execution(cell)?;
+        (!execution.status.is_final()).then_some(execution.id)
+    };
+    let Some(id) = scene.handle.read(running)? else { return Ok(()) };
+    scene.handle.wait(None, move |session: &Session| (running(session) != Some(id)).then_some(()))?;
+    Ok(())
 }
 
 /// Says which cells have a time limit in their first line that doesn't count.
