@@ -33,6 +33,8 @@ pub(crate) const MAX_CELL_SECONDS: u64 = 3_600;
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between attempts to stop what a cancelled call has begun.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
+/// The same after cells were interrupted.
+const REPEATED_STOP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a call reports while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +108,9 @@ impl ToolCallContext<'_> {
                 }
                 // What was cancelled may not have begun yet.
                 while !is_over.load(Ordering::Relaxed) {
-                    commands.perform(&stop, &mut |_| {});
-                    std::thread::park_timeout(STOP_INTERVAL);
+                    // What others began after it isn't stopped, too.
+                    let is_stopped = commands.perform(&stop, &mut |_| {}).code == 0;
+                    std::thread::park_timeout(if is_stopped { REPEATED_STOP_INTERVAL } else { STOP_INTERVAL });
                 }
             });
             let outcome = commands.perform(&call, &mut |line| on_line(line, on_news));
