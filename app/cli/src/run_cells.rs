@@ -6,7 +6,7 @@ use crate::arguments::RunArguments;
 use engine::{Command, END_OF_INPUT, KernelKind, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
-use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
+use store::{BlockId, CellOutput, DocId, ExecutionStatus, FileKind, OutputBody};
 use text::untrusted_text;
 use typeset::ansi::PROGRESS_MIME_TYPE;
 
@@ -251,6 +251,12 @@ fn has_no_stale_cells(note: &Note) -> bool {
     note.cells().all(|cell| note.stale_reason(cell).is_none())
 }
 
+/// Whether an output says that a program ended as it meant to: with `sys.exit()` or `sys.exit(0)`.
+fn is_planned_exit(body: &OutputBody) -> bool {
+    matches!(body, OutputBody::Error { ename, evalue, .. }
+        if ename == "SystemExit" && matches!(evalue.as_str(), "" | "0" | "None"))
+}
+
 /// Prints a cell's outputs as they arrive, until it ends.
 fn follow_cell(
     scene: &mut CommandContext<'_>,
@@ -260,6 +266,9 @@ fn follow_cell(
 ) -> Result<ExecutionStatus, CliError> {
     let mut seen = (0, 0);
     let live = !scene.json;
+    // In a note, such an end keeps the cells below from running.
+    let may_exit =
+        scene.handle.read(move |session| session.note(note).is_some_and(|note| note.kind == FileKind::Script))?;
     // The kernel's echo of a prompt that is already in the terminal.
     let mut echo = String::new();
     loop {
@@ -276,7 +285,10 @@ fn follow_cell(
             Some((now, ExecutionNews::Whole(body))) => {
                 seen = now;
                 // Progress bars are useless in output that's written only once.
-                if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE)) {
+                let is_progress =
+                    matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE));
+                let is_hidden = is_progress || (may_exit && is_planned_exit(&body));
+                if !is_hidden {
                     print_output(scene.out, &body)?;
                 }
             }
@@ -285,6 +297,7 @@ fn follow_cell(
                 echo = answer_stdin_request(scene, note, &prompt, password)?;
             }
             Some((_, ExecutionNews::End { status, mut outputs })) => {
+                let has_exited = may_exit && outputs.last().is_some_and(|output| is_planned_exit(&output.body));
                 if scene.json {
                     // A large figure stays a blob, but images are rendered from it.
                     let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
@@ -302,7 +315,7 @@ fn follow_cell(
                 } else {
                     print_stream_tails(scene, &outputs)?;
                 }
-                return Ok(status);
+                return Ok(if has_exited { ExecutionStatus::Ok } else { status });
             }
         }
     }
