@@ -64,7 +64,7 @@ pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> 
     }
 }
 
-/// Returns what to do with a file that is in no volume, if the word names one. Programs aren't told what files there are.
+/// Returns what to do with a file that is in no volume, if the word names one. Programs aren't told which files exist.
 fn unopened_file_error(scene: &CommandContext<'_>, word: &str) -> Result<Option<CliError>, CliError> {
     let file = scene.folder.join(word);
     if scene.json || !file.is_file() {
