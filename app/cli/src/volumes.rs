@@ -434,7 +434,10 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
     for path in paths.iter().filter(|path| is_archive(path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = untrusted_text::escape_line(&name);
-        writeln!(scene.errors, "tracebook: {name} is an attachment; to use notes in it, unpack it and open its folder")?;
+        writeln!(
+            scene.errors,
+            "tracebook: {name} is an attachment; to use notes in it, unpack it and open its folder"
+        )?;
     }
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
