@@ -131,20 +131,23 @@ fn a_note_that_cannot_be_made_holds_nothing_up() {
     let house = house();
     swap(&house);
     house.run(&["new", "sub/new.md", "--text", "mine"]).refused(2, "sub is there and isn't read (it is a symlink");
-    // Where a file is in place of the folder, only the disk says that it can't be made.
-    house.write("notes/block", b"a file");
-    assert_ne!(house.run(&["new", "block/new.md", "--text", "mine"]).code, 0);
+    // Where an empty folder has the name, only the disk says that it can't be made.
+    fs::create_dir(house.path("notes/block.md")).expect("made");
+    assert_ne!(house.run(&["new", "block.md", "--text", "mine"]).code, 0);
     let begun = Instant::now();
     let moved = house.run(&["mv", "n.md", "moved.md"]);
     assert!(house.path("notes/moved.md").exists(), "{moved:?}");
-    let removed = house.run(&["rm", "block/new.md"]);
+    let removed = house.run(&["rm", "block.md"]);
     assert_ne!(removed.code, 0, "{removed:?}");
+    // Cells of another note run, and their command doesn't wait for it.
+    house.write("notes/cell.md", b"```python\n40 + 2\n```\n");
+    assert_eq!(house.run(&["run", "cell.md"]).good().text(), "42\n");
     // Which message appears depends on whether a save was attempted by then.
     let says = ["cannot be deleted before it is saved", "cannot be saved, so it was not deleted"];
     assert!(says.iter().any(|words| removed.err.contains(words)), "{removed:?}");
     house.run(&["undo"]);
     assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
-    assert_eq!(house.run(&["cat", "block/new.md"]).text(), "mine", "it is kept");
+    assert_eq!(house.run(&["cat", "block.md"]).text(), "mine", "it is kept");
     is_untouched(&house);
 }
 

@@ -56,11 +56,28 @@ pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> 
             wait_for_volumes(scene, true)?;
             match (scene.handle.read(find)?, read_kind_in_front(scene, word)?) {
                 (Err(_), Some(named)) => resolve_note_or_volume(scene, &named),
+                (Err(error), None) => Err(unopened_file_error(scene, word)?.unwrap_or(error)),
                 (found, _) => found,
             }
         }
         found => found,
     }
+}
+
+/// Returns what to do with a file that is in no volume, if the word names one. Programs aren't told which files exist.
+fn unopened_file_error(scene: &CommandContext<'_>, word: &str) -> Result<Option<CliError>, CliError> {
+    let file = scene.folder.join(word);
+    if scene.json || !file.is_file() {
+        return Ok(None);
+    }
+    let folder = file.parent().unwrap_or(&file).display().to_string();
+    let holds_it = move |volume: &Volume| volume.root.as_ref().is_some_and(|root| file.starts_with(root));
+    if scene.handle.read(move |session| session.volumes().any(holds_it))? {
+        return Ok(None);
+    }
+    Ok(Some(CliError::usage(format!(
+        "{word} is in no volume; `tracebook open {folder}` opens its folder, `tracebook import {word}` copies it"
+    ))))
 }
 
 /// Reads what the configuration says of volumes. One that can't be read says nothing, and other commands report it.
@@ -133,10 +150,11 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
             return Ok(ResolvedName::Volume(volume.id));
         }
     }
-    if let Some((volume, row)) = files().find(|(_, row)| row.path == word) {
+    let is_named = |path: &str| path == word || path.strip_suffix(".md") == Some(word);
+    if let Some((volume, row)) = files().find(|(_, row)| is_named(&row.path)) {
         let why = volume.demoted.iter().find(|other| other.path == row.path);
         let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
-        return Err(CliError::usage(format!("{why}: {word}")));
+        return Err(CliError::usage(format!("{why}: {}", row.path)));
     }
     if system_path(word).is_some() {
         return Err(CliError::usage(SYSTEM_READ_ONLY));

@@ -6,7 +6,7 @@ use crate::arguments::RunArguments;
 use engine::{Command, END_OF_INPUT, KernelKind, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
-use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
+use store::{BlockId, CellOutput, DocId, ExecutionStatus, FileKind, OutputBody};
 use text::untrusted_text;
 use typeset::ansi::PROGRESS_MIME_TYPE;
 
@@ -59,6 +59,12 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
             chosen.retain(|(_, cell)| here.contains(cell));
         }
     }
+    if timeout.is_none() {
+        warn_of_misread_time_limits(scene, note, &chosen)?;
+    }
+    if scene.json {
+        chosen.iter().try_for_each(|(_, cell)| wait_for_other_run(scene, note, *cell))?;
+    }
     let mut code = EXIT_DONE;
     if stale || clean || (only.is_some() && timeout.is_none()) {
         code = run_planned_cells(scene, note, chosen, stale, clean)?;
@@ -84,13 +90,51 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&problem))?;
     }
     // The outputs are a result of the command, so it waits until they are on disk.
-    let saved = |session: &Session| session.is_saved().then_some(());
+    // Another note that can't be saved is no reason to fail.
+    let saved = move |session: &Session| session.are_saved(|other| other.id == note).then_some(());
     if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
-        let why = scene.handle.read(|session| session.saving().trouble.clone())?;
+        let why = scene.handle.read(move |session| {
+            let stuck = || session.note(note).and_then(|note| note.file.trouble.clone());
+            session.saving().trouble.clone().or_else(stuck)
+        })?;
         let why = why.unwrap_or_else(|| "it takes too long".to_owned());
         return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
     }
     Ok(code)
+}
+
+/// Waits until a run of the cell that others asked for is over. A program would get its outputs in place of its own:
+/// those of older code, or of a run that is being interrupted because another program has left.
+fn wait_for_other_run(scene: &CommandContext<'_>, note: DocId, cell: BlockId) -> Result<(), CliError> {
+    let running = move |session: &Session| {
+        let execution = session.note(note)?.latest_execution(cell)?;
+        (!execution.status.is_final()).then_some(execution.id)
+    };
+    let Some(id) = scene.handle.read(running)? else { return Ok(()) };
+    scene.handle.wait(None, move |session: &Session| (running(session) != Some(id)).then_some(()))?;
+    Ok(())
+}
+
+/// Says which cells have a time limit in their first line that doesn't count.
+fn warn_of_misread_time_limits(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    chosen: &[(usize, BlockId)],
+) -> Result<(), CliError> {
+    let chosen = chosen.to_vec();
+    let look = move |session: &Session| -> Vec<(usize, String)> {
+        let Some(note) = session.note(note) else { return Vec::new() };
+        let stated = |cell: BlockId| text::markdown::misread_time_limit(&note.block(cell)?.text).map(str::to_owned);
+        chosen.into_iter().filter_map(|(number, cell)| Some((number, stated(cell)?))).collect()
+    };
+    for (number, stated) in scene.handle.read(look)? {
+        let stated = untrusted_text::escape_line(&stated);
+        writeln!(
+            scene.errors,
+            "tracebook: cell {number}: `timeout={stated}` doesn't count; write whole seconds, such as `timeout=60`"
+        )?;
+    }
+    Ok(())
 }
 
 /// Returns the cells that the note's kernel can run.
@@ -207,6 +251,12 @@ fn has_no_stale_cells(note: &Note) -> bool {
     note.cells().all(|cell| note.stale_reason(cell).is_none())
 }
 
+/// Whether an output says that a program ended as it meant to: with `sys.exit()` or `sys.exit(0)`.
+fn is_planned_exit(body: &OutputBody) -> bool {
+    matches!(body, OutputBody::Error { ename, evalue, .. }
+        if ename == "SystemExit" && matches!(evalue.as_str(), "" | "0" | "None"))
+}
+
 /// Prints a cell's outputs as they arrive, until it ends.
 fn follow_cell(
     scene: &mut CommandContext<'_>,
@@ -216,6 +266,9 @@ fn follow_cell(
 ) -> Result<ExecutionStatus, CliError> {
     let mut seen = (0, 0);
     let live = !scene.json;
+    // In a note, such an end keeps the cells below from running.
+    let may_exit =
+        scene.handle.read(move |session| session.note(note).is_some_and(|note| note.kind == FileKind::Script))?;
     // The kernel's echo of a prompt that is already in the terminal.
     let mut echo = String::new();
     loop {
@@ -232,7 +285,10 @@ fn follow_cell(
             Some((now, ExecutionNews::Whole(body))) => {
                 seen = now;
                 // Progress bars are useless in output that's written only once.
-                if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE)) {
+                let is_progress =
+                    matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE));
+                let is_hidden = is_progress || (may_exit && is_planned_exit(&body));
+                if !is_hidden {
                     print_output(scene.out, &body)?;
                 }
             }
@@ -241,6 +297,7 @@ fn follow_cell(
                 echo = answer_stdin_request(scene, note, &prompt, password)?;
             }
             Some((_, ExecutionNews::End { status, mut outputs })) => {
+                let has_exited = may_exit && outputs.last().is_some_and(|output| is_planned_exit(&output.body));
                 if scene.json {
                     // A large figure stays a blob, but images are rendered from it.
                     let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
@@ -258,7 +315,7 @@ fn follow_cell(
                 } else {
                     print_stream_tails(scene, &outputs)?;
                 }
-                return Ok(status);
+                return Ok(if has_exited { ExecutionStatus::Ok } else { status });
             }
         }
     }

@@ -4,7 +4,7 @@ use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
 use crate::arguments::{IndexArguments, RelatedArguments, SearchArguments, SearchesArguments};
 use crate::parse::needed;
-use engine::{Command, Session};
+use engine::{Command, Note, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest, SearchService};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ const MAX_AWAITED_PASSAGES: usize = 200;
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
 /// The same if what is near in meaning was asked for, which can't be found without.
 const NEAREST_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum length of a query in the sentence that says that nothing was found.
+const MAX_ECHOED_LETTERS: usize = 200;
 /// Maximum number of bytes printed of a passage, in readable output and in JSON.
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
@@ -54,7 +56,11 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
     if !answer.has_match() && !args.nearest {
         answer.hits.clear();
     }
-    print_hits(scene, &answer, explain, &format!("No results for “{text}”."))
+    let mut shown: String = text.chars().take(MAX_ECHOED_LETTERS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    print_hits(scene, &answer, explain, &format!("No results for “{shown}”."))
 }
 
 fn saved_searches(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, CliError> {
@@ -184,7 +190,11 @@ fn print_hits(
 /// Waits until the index contains what is on disk. If that fails, prints a warning and uses the existing index.
 pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
     resolve::wait_for_volumes(scene, true)?;
-    let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
+    // Text that the disk refuses can't be waited for.
+    let saved = |session: &Session| {
+        let can_wait = |note: &Note| note.file.trouble.is_none();
+        (session.are_saved(can_wait) || session.saving().trouble.is_some()).then_some(())
+    };
     scene.handle.wait(Some(EDIT_SAVE_TIMEOUT), saved)?;
     let wait = |search: SearchService| search.wait_until_indexed(INDEX_TIMEOUT);
     let waited = match models::is_for_person(scene) {

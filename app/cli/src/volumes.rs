@@ -431,6 +431,14 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
     for repair in repairs {
         writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&repair))?;
     }
+    for path in paths.iter().filter(|path| is_archive(path)) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = untrusted_text::escape_line(&name);
+        writeln!(
+            scene.errors,
+            "tracebook: {name} is an attachment; to use notes in it, unpack it and open its folder"
+        )?;
+    }
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
@@ -443,6 +451,12 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
         }
     }
     Ok(EXIT_DONE)
+}
+
+/// Whether a file's name says that others are packed in it, as in exports of other programs.
+fn is_archive(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    matches!(ending.as_str(), "zip" | "7z" | "rar" | "tar" | "tgz")
 }
 
 pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments) -> Result<u8, CliError> {
@@ -462,6 +476,9 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments)
             scene.out.write_all(html.as_bytes())?;
         }
         return Ok(EXIT_DONE);
+    }
+    if args.dest == "-" {
+        return Err(CliError::usage("name a new file or folder; `tracebook cat` prints the text of a note"));
     }
     let what = match resolve::resolve_note_or_volume(scene, args.note_or_volume.as_str())? {
         resolve::ResolvedName::Note(note) => ExportScope::Note(note),

@@ -94,10 +94,14 @@ impl CommandOutcome {
     }
 
     /// Returns the messages without the program's name before each.
-    pub(crate) fn reason(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let lines = self.messages.lines().map(|line| line.strip_prefix("tracebook: ").unwrap_or(line));
-        let reason = lines.collect::<Vec<_>>().join("\n");
-        match (reason.trim(), self.is_cut) {
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns why the command failed.
+    pub(crate) fn reason(&self) -> String {
+        match (self.said().trim(), self.is_cut) {
             (_, true) => "the result is longer than what can be returned; ask for less of it".to_owned(),
             ("", false) => format!("the command ended with exit code {}", self.code),
             (reason, false) => reason.to_owned(),

@@ -16,7 +16,7 @@ use crate::tool_calls::{CallNews, ToolCallContext};
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use futures_util::StreamExt;
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use serde::de::DeserializeOwned;
@@ -275,9 +275,12 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<HttpState>> for UrlQuery<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<UrlQuery<T>, ProblemDetails> {
         let query = Query::<T>::from_request_parts(parts, state).await;
-        query
-            .map(|Query(query)| UrlQuery(query))
-            .map_err(|error| ProblemDetails::new(StatusCode::BAD_REQUEST, error.body_text()))
+        query.map(|Query(query)| UrlQuery(query)).map_err(|error| {
+            let said = error.body_text();
+            let what = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
+            let why = format!("the query doesn't fit: {what}; /api/v1/docs lists its parameters");
+            ProblemDetails::new(StatusCode::BAD_REQUEST, why)
+        })
     }
 }
 
@@ -314,6 +317,18 @@ pub(crate) async fn receive_body(body: Body, max: usize) -> Result<Vec<u8>, Prob
     Err(ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
+/// Refuses a compressed body, whose bytes would be kept as they are.
+pub(crate) fn refuse_encoded(headers: &HeaderMap) -> Result<(), ProblemDetails> {
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    match headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+        true => Ok(()),
+        false => {
+            let why = "send the body without Content-Encoding; compressed bodies aren't read";
+            Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+        }
+    }
+}
+
 /// A text as a request's body.
 pub(crate) struct TextBody(pub(crate) String);
 
@@ -321,6 +336,7 @@ impl FromRequest<Arc<HttpState>> for TextBody {
     type Rejection = ProblemDetails;
 
     async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<TextBody, ProblemDetails> {
+        refuse_encoded(request.headers())?;
         let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
         let bytes = tokio::time::timeout(BODY_TIMEOUT, receive_body(request.into_body(), MAX_BODY_BYTES))
             .await

@@ -2,7 +2,7 @@
 
 use crate::byte_ranges::{WantedBytes, wanted_bytes};
 use crate::command_calls::{CommandCall, CommandOutcome};
-use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body};
+use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body, refuse_encoded};
 use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::{NoteAddress, WriteCondition, header_text, names_tag};
@@ -199,9 +199,9 @@ impl SentAttachment {
         ("If-Range" = Option<String>, Header, description = "the range only if it still has this entity tag"),
     ),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "*/*", description = "the bytes of the file",
+        (status = 200, body = inline(BytesBody), content_type = "*/*", description = "the bytes of the file",
             headers(("ETag" = String, description = "changes when the file is written"))),
-        (status = 206, body = Vec<u8>, content_type = "*/*", description = "the bytes of the range"),
+        (status = 206, body = inline(BytesBody), content_type = "*/*", description = "the bytes of the range"),
         (status = 304, description = "it still has that entity tag"),
         (status = 416, body = ProblemDetails, content_type = "application/problem+json",
             description = "the range begins after the end"),
@@ -255,13 +255,16 @@ pub(crate) async fn read_attachment(
     Ok(response)
 }
 
-/// Bytes as a request's body.
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
 pub(crate) struct BytesBody(Vec<u8>);
 
 impl FromRequest<Arc<HttpState>> for BytesBody {
     type Rejection = ProblemDetails;
 
     async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<BytesBody, ProblemDetails> {
+        refuse_encoded(request.headers())?;
         let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
         let received = receive_body(request.into_body(), MAX_RECEIVED_BYTES);
         tokio::time::timeout(RECEIVE_TIMEOUT, received).await.map_err(slow)?.map(BytesBody)
@@ -281,7 +284,7 @@ fn changed() -> ProblemDetails {
         ("If-Match" = Option<String>, Header, description = "entity tag of the file that is replaced"),
         ("If-None-Match" = Option<String>, Header, description = "`*` to create a file"),
     ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    request_body(content = inline(BytesBody), content_type = "application/octet-stream"),
     responses(
         (status = 200, body = AttachmentInfo, description = "the file was replaced"),
         (status = 201, body = AttachmentInfo, description = "the file was created"),

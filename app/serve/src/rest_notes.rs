@@ -309,7 +309,13 @@ pub(crate) async fn write_note(
             return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
         }
     };
-    let (status, written) = write_text(&caller, address, condition, text).await?;
+    let volume = address.volume().to_owned();
+    let written = write_text(&caller, address, condition, text).await;
+    if written.as_ref().is_err_and(|problem| problem.status() == StatusCode::PRECONDITION_FAILED) {
+        // Without the volume, there's nothing to read again.
+        caller.needed_volume(&volume).await?;
+    }
+    let (status, written) = written?;
     Ok((status, [(header::ETAG, written.etag())], Json(written.written())).into_response())
 }
 
@@ -451,10 +457,14 @@ pub(crate) struct SearchQuery {
 pub(crate) struct SearchHits {
     /// Each with its address, volume, title, text, score and the parts of the score.
     #[schema(value_type = Vec<Object>)]
-    hits: Vec<Value>,
+    pub(crate) hits: Vec<Value>,
     /// Where the next page begins; missing on the last one. At most 1,000 hits are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<u64>,
+    pub(crate) next_cursor: Option<u64>,
+    /// What the search says besides, such as a filter that it doesn't know; missing if there's nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    messages: String,
 }
 
 fn hit_key(hit: &Value) -> String {
@@ -473,42 +483,45 @@ pub(crate) async fn search_notes(
     if query.query.is_empty() {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`query` says what is searched"));
     }
-    let (hits, next_cursor) = find_hit_page(&caller, &query.query, limit, page_cursor(query.cursor)?).await?;
-    Ok(Json(SearchHits { hits, next_cursor }))
+    find_hit_page(&caller, &query.query, limit, page_cursor(query.cursor)?).await.map(Json)
 }
 
-/// Returns a page of what a search finds, and where the next one begins.
+/// Returns a page of what a search finds.
 pub(crate) async fn find_hit_page(
     caller: &ApiCaller,
     query: &str,
     limit: u64,
     cursor: u64,
-) -> Result<(Vec<Value>, Option<u64>), ProblemDetails> {
+) -> Result<SearchHits, ProblemDetails> {
     let before = cursor_position(cursor);
     // One more says whether there is another page, and as many again find the place if better ones were added.
     let spare = if before == 0 { 1 } else { limit + 1 };
     let wanted = before.saturating_add(limit + spare).min(MAX_FILTERED_HITS);
-    let mut hits = find_hits(caller, query, wanted).await?;
+    let (mut hits, messages) = find_hits(caller, query, wanted).await?;
     let start = page_start(&hits, cursor, &hit_key).min(hits.len());
     let end = start.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(hits.len());
     let next_cursor = (end < hits.len()).then(|| cursor_after(end as u64, &hit_key(&hits[end - 1])));
-    Ok((hits.drain(start..end).collect(), next_cursor))
+    Ok(SearchHits { hits: hits.drain(start..end).collect(), next_cursor, messages })
 }
 
-/// Searches what the token reaches.
-pub(crate) async fn find_hits(caller: &ApiCaller, query: &str, limit: u64) -> Result<Vec<Value>, ProblemDetails> {
+/// Searches what the token reaches. Returns the hits, and what the search says besides.
+pub(crate) async fn find_hits(
+    caller: &ApiCaller,
+    query: &str,
+    limit: u64,
+) -> Result<(Vec<Value>, String), ProblemDetails> {
     let asked = if caller.token.volume.is_some() { MAX_FILTERED_HITS } else { limit };
     let call = CommandCall::json("search").flag("explain", true).option("limit", Some(asked));
-    let outcome = caller.perform(call.operands([query])).await?;
-    let found = match outcome.code {
-        0 if !outcome.is_cut => outcome.value().unwrap_or_default(),
+    let found = caller.perform(call.operands([query])).await?;
+    let hits = match found.code {
+        0 if !found.is_cut => found.value().unwrap_or_default(),
         // A search that is kept under a name, and isn't there.
-        2 if query.starts_with('@') => return Err(ProblemDetails::not_found(outcome.reason())),
-        _ => return Err(ProblemDetails::of_outcome(&outcome)),
+        2 if query.starts_with('@') => return Err(ProblemDetails::not_found(found.reason())),
+        _ => return Err(ProblemDetails::of_outcome(&found)),
     };
-    let hits = if let Value::Array(hits) = found { hits } else { Vec::new() };
+    let hits = if let Value::Array(hits) = hits { hits } else { Vec::new() };
     let own = hits.into_iter().filter(|hit| caller.reaches(&hit["volume"]));
-    Ok(own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
+    Ok((own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect(), found.said()))
 }
 
 /// Which todos are listed.

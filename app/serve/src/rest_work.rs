@@ -7,7 +7,7 @@ use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
 use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
-use crate::tool_calls::{bounded_outputs, new_run_id};
+use crate::tool_calls::{MAX_CELL_SECONDS, bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;
 use crate::whole_numbers;
 use axum::Json;
@@ -590,6 +590,13 @@ pub(crate) async fn run_cells(
         return Err(ProblemDetails::unprocessable("`cell` and `timeout_seconds` are at least 1"));
     }
     let address = NoteAddress::new(&caller, request.volume, request.path)?;
+    if request.timeout_seconds.is_some_and(|seconds| !(1..=MAX_CELL_SECONDS).contains(&seconds)) {
+        let why = format!("`timeout_seconds` is a number from 1 to {MAX_CELL_SECONDS}");
+        return Err(ProblemDetails::unprocessable(why));
+    }
+    if request.cell.is_some() && request.stale == Some(true) {
+        return Err(ProblemDetails::unprocessable("send `cell` or `stale`, not both"));
+    }
     let arguments = cell_arguments(&address, request.cell, request.stale, request.timeout_seconds);
     let result = caller
         .perform_calls(move |calls| {

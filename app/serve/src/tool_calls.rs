@@ -28,11 +28,13 @@ const MAX_OUTPUTS_BYTES: usize = 2_000_000;
 const MAX_HITS: u64 = 50;
 const MAX_LISTED: u64 = 1_000;
 /// Maximum limit for a cell in seconds.
-const MAX_CELL_SECONDS: u64 = 3_600;
+pub(crate) const MAX_CELL_SECONDS: u64 = 3_600;
 /// How often a running call looks whether the client has cancelled it.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between attempts to stop what a cancelled call has begun.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
+/// The same after cells were interrupted.
+const REPEATED_STOP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a call reports while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +108,9 @@ impl ToolCallContext<'_> {
                 }
                 // What was cancelled may not have begun yet.
                 while !is_over.load(Ordering::Relaxed) {
-                    commands.perform(&stop, &mut |_| {});
-                    std::thread::park_timeout(STOP_INTERVAL);
+                    // What others began after it isn't stopped, too.
+                    let is_stopped = commands.perform(&stop, &mut |_| {}).code == 0;
+                    std::thread::park_timeout(if is_stopped { REPEATED_STOP_INTERVAL } else { STOP_INTERVAL });
                 }
             });
             let outcome = commands.perform(&call, &mut |line| on_line(line, on_news));
@@ -227,7 +230,13 @@ impl ToolCallContext<'_> {
     }
 
     fn hits(&self, call: CommandCall) -> Result<Value, ToolCallError> {
-        Ok(json!({"hits": self.perform_ok(call)?.value().unwrap_or_else(|| json!([]))}))
+        let found = self.perform_ok(call)?;
+        let mut value = json!({"hits": found.value().unwrap_or_else(|| json!([]))});
+        // Such as a filter that isn't known.
+        if !found.messages.is_empty() {
+            value["messages"] = found.said().into();
+        }
+        Ok(value)
     }
 
     fn note_page(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {

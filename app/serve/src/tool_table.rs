@@ -79,7 +79,10 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
                       has an address for read_note.",
         effect: Reads,
         input: &[("query", "string", true, "what is searched"), LIMIT],
-        output: &[("hits", "array", "address, title, text, score, why, kind and heading of each hit, best first")],
+        output: &[
+            ("hits", "array", "address, title, text, score, why, kind and heading of each hit, best first"),
+            ("messages", "string", "what the search says besides, such as a filter that it doesn't know"),
+        ],
     },
     ToolRow {
         tool: T::RelatedNotes,

@@ -126,7 +126,8 @@ impl FilesState {
         for file in files {
             let row = self.movable_row(*file)?;
             if let Some(why) = self.notes.open.get(file).and_then(|note| note.file.trouble.as_ref()) {
-                return Err(CommandError(format!("it cannot be deleted before it is saved: {why}")));
+                let advice = "move it to another path first";
+                return Err(CommandError(format!("it cannot be deleted before it is saved; {advice}: {why}")));
             }
             let from = FileLocation::Path(row.path.clone());
             moves.push(FileMove::new(row, from, FileLocation::Trash));

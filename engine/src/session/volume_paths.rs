@@ -1,8 +1,10 @@
 //! Paths of files in a volume, and the disk's keys for data about them.
 
 use crate::session::apply_context::CommandError;
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use store::DocId;
+use store::disk::FileRow;
 
 /// Prefix of the keys under which the disk stores the outlines of notes, with links, headings and tasks.
 pub const LINKS_KEY_PREFIX: &str = "links/";
@@ -38,6 +40,23 @@ pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, Co
         return refuse("hidden folders are not part of a volume");
     }
     Ok(parts.join("/"))
+}
+
+/// Checks that a new file of a volume can lie at this path: nothing above it is a file, and it isn't a folder.
+///
+/// Such a note could never be written, and commands that save would wait for it.
+pub(in crate::session) fn ensure_place_is_free(
+    files: &BTreeMap<String, FileRow>,
+    path: &str,
+) -> Result<(), CommandError> {
+    if let Some((at, _)) = path.match_indices('/').find(|(at, _)| files.contains_key(&path[..*at])) {
+        return Err(CommandError(format!("a file is no folder; choose another path: {}", &path[..at])));
+    }
+    let below = format!("{path}/");
+    if files.range(below.clone()..).next().is_some_and(|(file, _)| file.starts_with(&below)) {
+        return Err(CommandError(format!("a folder has that name already; choose another: {path}")));
+    }
+    Ok(())
 }
 
 /// Returns the name for a file next to another one with the same name. It's the same on every device.

@@ -8,7 +8,7 @@ use crate::session::state::FilesState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::{ScanState, Volume, VolumesState};
 use crate::session::state::workspace::WorkspaceState;
-use crate::session::volume_paths::{links_key, normalize_volume_path};
+use crate::session::volume_paths::{ensure_place_is_free, links_key, normalize_volume_path};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
@@ -609,6 +609,7 @@ impl FilesState {
         if volume.files.contains_key(&path) || self.moves.is_in_motion(id, &path) {
             return Err(CommandError(format!("a file with that name already exists; choose another: {path}")));
         }
+        ensure_place_is_free(&volume.files, &path)?;
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);

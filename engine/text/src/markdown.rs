@@ -249,9 +249,18 @@ pub fn parse_fenced_block(block: &str) -> Option<(&str, Range<usize>)> {
 
 /// Returns the time limit, in seconds, in a cell's info string (```` ```python timeout=120 ````); 0 is no limit.
 pub fn cell_time_limit(block: &str) -> Option<u64> {
+    stated_time_limits(block).find_map(|seconds| seconds.parse().ok())
+}
+
+/// Returns a time limit in a cell's info string that isn't a whole number of seconds, so that it doesn't count.
+pub fn misread_time_limit(block: &str) -> Option<&str> {
+    stated_time_limits(block).find(|seconds| seconds.parse::<u64>().is_err())
+}
+
+fn stated_time_limits(block: &str) -> impl Iterator<Item = &str> {
     let info = block.lines().next().unwrap_or_default();
     let words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ','));
-    words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())
+    words.filter_map(|word| word.strip_prefix("timeout=")).map(|seconds| seconds.trim_matches('"'))
 }
 
 /// Returns whether a cell is marked as pure: its result depends only on its code and the names that it uses. The mark
@@ -446,6 +455,15 @@ mod tests {
         );
         let found: Vec<Option<&str>> = blocks.iter().map(|b| parse_cell(b).map(|c| &b[c.code])).collect();
         assert_eq!(found, [None, Some("x = 1\n"), None, Some("y\n"), None, Some("`\n")]);
+    }
+
+    #[test]
+    fn time_limits_are_whole_seconds() {
+        assert_eq!(cell_time_limit("```python timeout=\"5\"\nx\n```"), Some(5));
+        assert_eq!(misread_time_limit("```python timeout=5\nx\n```"), None);
+        for (stated, block) in [("-1", "```python timeout=-1\nx\n```"), ("1m", "```{python, timeout=1m}\nx\n```")] {
+            assert_eq!((cell_time_limit(block), misread_time_limit(block)), (None, Some(stated)));
+        }
     }
 
     #[test]

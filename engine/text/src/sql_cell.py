@@ -309,13 +309,13 @@ def _variable_table(name, value):
 def _csv_table(path, ending):
     import csv
 
-    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        head = file.readline(65_536)
-        file.seek(0)
-        separator = "\t" if ending == "tsv" else max(",;\t|", key=head.count)
-        reader = csv.reader(file, delimiter=separator)
+    with open(path, newline="", encoding="utf-8-sig") as file:
         rows = []
         try:
+            head = file.readline(65_536)
+            file.seek(0)
+            separator = "\t" if ending == "tsv" else max(",;\t|", key=head.count)
+            reader = csv.reader(file, delimiter=separator)
             names = next(reader, [])
             width = len(names)
             for row in reader:
@@ -327,6 +327,11 @@ def _csv_table(path, ending):
                 if row:
                     # Missing cells are NULL. A separator behind the last cell adds nothing.
                     rows.append(row if len(row) == width else (row + [""] * width)[:width])
+        except UnicodeDecodeError:
+            # Wrong letters would be worse than none.
+            raise SqlError(
+                f"{path} can't be read as CSV: it isn't UTF-8 text; save it as UTF-8, or read it in a Python cell"
+            ) from None
         except csv.Error as error:
             raise SqlError(f"{path} can't be read as CSV, line {reader.line_num}: {error}") from None
     if not width:

@@ -189,6 +189,11 @@ fn new_history_import_and_export_print_their_forms() {
     assert_eq!(house.json(&["export", "three", "to/3.md"]), json!({"exported": ["three.md"], "skipped": []}));
     assert_eq!(house.read("to/3.md"), b"3\n");
     assert!(house.run(&["export", "Notes", "all"]).good().text().starts_with("1 file exported to "));
+    house.write("Export.zip", b"PK");
+    let packed = house.run(&["import", "Export.zip"]).code(0);
+    assert!(packed.err.contains("Export.zip is an attachment; to use notes in it, unpack it"), "{packed:?}");
+    assert_eq!(house.read("W/Notes/Export.zip"), b"PK");
+    house.run(&["export", "three", "-"]).refused(2, "name a new file or folder");
 }
 
 #[test]

@@ -753,3 +753,39 @@ fn links_of_the_description_lead_to_the_next_request() {
     assert_eq!(status["id"], task.json()["id"]);
     server.end();
 }
+
+/// What a client sends wrong is refused in a sentence that names it, and nothing is kept of it.
+#[test]
+fn requests_that_do_not_fit_are_refused_by_name() {
+    let house = notes();
+    let all = token(&house, "all", &["--scopes", "read,write,run"]);
+    let server = Server::new(&house);
+    server.get(&all, "/api/v1/volumes?limit=many").refused(400, "the query doesn't fit: limit: ");
+    server.get(&all, "/api/v1/search?query=hull&order=up").refused(400, "unknown field `order`");
+    // A search that reads a filter as a word says so, as on the command line.
+    let odd = server.get(&all, "/api/v1/search?query=hull%20in:nowhere").code(200).json();
+    assert!(odd["messages"].as_str().is_some_and(|said| said.contains("no “nowhere”")), "{odd}");
+    let nowhere = "/api/v1/volumes/nowhere/notes/a.md";
+    server.send(&all, "PUT", nowhere, &[("If-Match", "\"x\"")], "lost").refused(404, "there is no volume nowhere");
+    let zipped = [("If-None-Match", "*"), ("Content-Encoding", "gzip")];
+    for path in ["/api/v1/volumes/notes/notes/Zip.md", "/api/v1/volumes/notes/attachments/zip.bin"] {
+        server.send(&all, "PUT", path, &zipped, "x").refused(415, "without Content-Encoding");
+        server.get(&all, path).code(404);
+    }
+    let through = "/api/v1/volumes/notes/notes/Boat.md/inner.md";
+    server.send(&all, "PUT", through, &[("If-None-Match", "*")], "lost").refused(422, "a file is no folder");
+    server.get(&all, through).code(404);
+    let cells = |more: (&str, Value)| {
+        let mut body = json!({"volume": "notes", "path": "Cells.md"});
+        body[more.0] = more.1;
+        server.post(&all, "/api/v1/cells/run", &body)
+    };
+    cells(("timeout_seconds", json!(0))).refused(422, "`timeout_seconds` is a number from 1 to 3600");
+    cells(("timeout_seconds", json!(3_601))).refused(422, "`timeout_seconds` is a number from 1 to 3600");
+    assert_eq!(cells(("timeout_seconds", json!(60))).code(200).json()["ok"], true);
+    let described = server.get("", "/api/v1/openapi.json").code(200).json();
+    let put = &described["paths"]["/api/v1/volumes/{volume}/attachments/{path}"]["put"];
+    let body = &put["requestBody"]["content"]["application/octet-stream"]["schema"];
+    assert_eq!((&body["type"], &body["format"]), (&json!("string"), &json!("binary")), "{body}");
+    server.end();
+}

@@ -80,8 +80,8 @@ pub(super) fn decided(house: &House, decide: impl FnOnce(&Value)) -> Done {
 #[test]
 fn the_terminal_of_the_run_asks_field_by_field() {
     let house = travelling();
-    // In the order of the names: city, class, days, sea. What doesn't fit is asked for again.
-    let done = house.fed(&ASK, b"\nBonn\nSecond\nmany\n\ny\ny\n").code(0);
+    // In the order of the server: city, days, sea, class. What doesn't fit is asked for again.
+    let done = house.fed(&ASK, b"\nBonn\nmany\n\ny\nSecond\ny\n").code(0);
     for part in ["own asks you:\nWhere to?", "what you enter goes to own", "City: ", "  1. First", "Send this? [y/N]"] {
         assert!(done.err.contains(part), "{part}: {}", done.err);
     }

@@ -160,6 +160,8 @@ fn a_client_that_may_only_read_finds_and_reads_notes() {
     let mut client = Client::new(&house, &[]);
     let hits = client.call("search_notes", json!({"query": "solar panel"}));
     assert_eq!(hits["hits"][0]["title"], "Boat", "{hits}");
+    let odd = client.call("search_notes", json!({"query": "before:soon"}));
+    assert!(odd["messages"].as_str().is_some_and(|said| said.contains("“soon” is no day")), "{odd}");
     let address = hits["hits"][0]["address"].as_str().expect("an address");
     assert!(client.call("read_note", json!({"note": address}))["text"].as_str().expect("text").contains("12 volts"));
     let note = client.call("read_note", json!({"note": "Boat.md"}));
@@ -278,7 +280,7 @@ fn the_server_works_beside_others_and_through_another_owner() {
     // The server has the workspace, and a command goes through it.
     assert_eq!(client.call("list_notes", json!({}))["total"], 3);
     house.run(&["new", "Beside", "--text", "x"]).good();
-    assert_eq!(client.call("list_notes", json!({}))["total"], 4);
+    assert_eq!(client.call("list_notes", json!({}))["total"], 5);
     client.end();
     // Another process has it from the start.
     let mut owner = house.owner("Boat.md");
@@ -313,6 +315,15 @@ fn cells_run_with_progress_and_a_cancelled_run_stops() {
     until("it runs", || status().contains("\"running\""));
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     until("it's interrupted", || status().contains("\"interrupted\""));
+    // Who asks again at once gets a run of its own, not the end of the one that is being stopped.
+    let code =
+        "import os, time\nif not os.path.exists('seen'):\n    open('seen', 'w').close()\n    time.sleep(300)\n'whole'";
+    house.write("notes/Again.md", format!("```python timeout=0\n{code}\n```\n").as_bytes());
+    let id = client.begin("tools/call", json!({"name": "run_cells", "arguments": {"note": "Again.md"}}));
+    until("it sleeps", || house.path("notes/seen").exists());
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    let again = client.call("run_cells", json!({"note": "Again.md"}));
+    assert!(again["ok"] == true && again["outputs"].to_string().contains("whole"), "{again}");
     // The server is as usable as before.
     assert_eq!(client.call("list_notes", json!({}))["total"], 4);
     client.end();

@@ -183,3 +183,46 @@ fn a_link_in_the_way_of_one_note_fails_no_other() {
     assert_eq!((house.read("notes/a.md"), house.read("elsewhere/L.md")), (b"x# A\n".to_vec(), b"outside\n".to_vec()));
     assert!(house.path("notes/B.md").exists());
 }
+
+/// A path through a file, or the name of a folder: refused before anything is kept, because it could never be saved.
+#[test]
+fn a_note_that_no_folder_can_hold_is_not_made() {
+    let house = House::with(&[("a.md", "# A\n\n```python\n1 + 1\n```\n"), ("dir.md/inner.md", "inner\n")]);
+    house.write("notes/data.csv", b"n\n1\n");
+    house.run(&["ls"]).good();
+    for (path, about) in [
+        ("notes:data.csv/x.md", "a file is no folder; choose another path: data.csv"),
+        ("notes:a.md/deep/x", "a file is no folder; choose another path: a.md"),
+        ("notes:dir", "a folder has that name already; choose another: dir.md"),
+    ] {
+        house.run(&["new", path, "--text", "mine"]).refused(2, about);
+    }
+    house.write("notes/Journal", b"a file\n");
+    house.run(&["ls"]).good();
+    house.run(&["capture", "a thought"]).refused(2, "a file is no folder; choose another path: Journal");
+    let listed = house.run(&["ls"]).good().text();
+    assert!(!listed.contains("data.csv/") && !listed.contains("Journal/"), "{listed}");
+    assert_eq!(house.run(&["run", "a.md"]).good().text(), "2\n");
+}
+
+/// A file that isn't among the notes: the message says how it gets there, or why it can't be one.
+#[test]
+fn a_file_that_is_no_note_says_what_to_do_with_it() {
+    let house = House::with(&[("a.md", "# A\n")]);
+    house.write("analysis.ipynb", b"{}");
+    house.run(&["run", "analysis.ipynb"]).refused(2, "analysis.ipynb is in no volume; `tracebook open ");
+    house.run(&["run", "analysis.ipynb"]).refused(2, "`tracebook import analysis.ipynb` copies it");
+    // Other programs aren't told what files there are.
+    house.run(&["run", "analysis.ipynb", "--json"]).refused(2, "there is no note");
+    house.write("notes/latin.md", b"# Z\xfcrich\n");
+    house.run(&["cat", "latin"]).refused(2, "it is not UTF-8 text (at byte 3), so it is kept as it is: latin.md");
+}
+
+/// A time limit that can't be read is said before the cell runs with the usual one.
+#[test]
+fn a_time_limit_that_does_not_count_is_said() {
+    let house = House::with(&[("a.md", "```python timeout=60\n1\n```\n\n```python timeout=1m\n1 + 1\n```\n")]);
+    let done = house.run(&["run", "a.md"]).code(0);
+    assert_eq!(done.text(), "1\n2\n");
+    assert!(done.err.contains("cell 2: `timeout=1m` doesn't count") && !done.err.contains("cell 1"), "{}", done.err);
+}

@@ -21,3 +21,18 @@ fn a_script_is_one_cell_and_stays_as_it_is() {
     assert!(house.read("notes/tool.py").starts_with(b"import sys"));
     house.run(&["fsck", "--check"]).good();
 }
+
+/// A script that ends itself has failed only if it says so, as in a terminal.
+#[test]
+fn a_script_that_exits_says_whether_it_failed() {
+    let house = House::with(&[("a.md", "```python\nimport sys\nsys.exit(0)\n```\n\n```python\n'below'\n```\n")]);
+    for (exit, code) in [("sys.exit()", 0), ("sys.exit(0)", 0), ("sys.exit(3)", 1), ("sys.exit('no input')", 1)] {
+        house.write("notes/work.py", format!("import sys\nprint('done')\n{exit}\n").as_bytes());
+        let done = house.run(&["run", "work.py"]).code(code);
+        assert!(done.text().starts_with("done\n"), "{exit}: {done:?}");
+        assert_eq!(done.text().contains("SystemExit"), code == 1, "{exit}: {done:?}");
+    }
+    // In a note it keeps the cells below from running.
+    let done = house.run(&["run", "a.md"]).code(1);
+    assert!(!done.text().contains("below"), "{done:?}");
+}

@@ -100,11 +100,16 @@ fn a_query_only_reads_and_says_what_is_wrong() {
 }
 
 #[test]
-fn rows_of_a_file_have_no_more_cells_than_its_header() {
+fn files_that_cannot_be_read_as_they_are_meant_are_refused() {
     let house = house();
     house.write("notes/long.csv", b"a,b\n1,2\n\n3,4,5\n6\n");
     let (good, said) = asked(&house, "select * from 'long.csv'");
     assert!(!good && said.contains("long.csv can't be read as CSV, line 4: the row has 3 cells"), "{said}");
+    house.write("notes/latin.csv", b"a,b\n1,Z\xfcrich\n");
+    let (good, said) = asked(&house, "select b from 'latin.csv'");
+    assert!(!good && said.contains("latin.csv can't be read as CSV: it isn't UTF-8 text; save it as UTF-8"), "{said}");
+    house.write("notes/utf.csv", "\u{feff}a,b\n1,Zürich\n".as_bytes());
+    assert_eq!(asked(&house, "select b from 'utf.csv'"), (true, "b\nZürich\n".to_owned()));
     house.write("notes/short.csv", b"a,b\n1,2,\n6\n");
     let query = "select a, b is null as gone from 'short.csv' order by a";
     assert_eq!(asked(&house, query), (true, "a  gone\n1  0\n6  1\n".to_owned()));

@@ -78,12 +78,18 @@ pub(super) async fn show_search(
 ) -> Result<Response, CompanionError> {
     caller.ensure(TokenScope::Read)?;
     let query = asked.q.unwrap_or_default().trim().to_owned();
-    let hits = if query.is_empty() { Vec::new() } else { find_hits(&caller.api, &query, SHOWN_HITS).await? };
+    let (hits, said) = match query.as_str() {
+        "" => (Vec::new(), String::new()),
+        _ => find_hits(&caller.api, &query, SHOWN_HITS).await?,
+    };
     let content = html! {
         h1 { "Search" }
         form class="row search" role="search" action="/search" aria-label="Search again" {
             input type="search" name="q" value=(query) aria-label="Words to find" required;
             button class="primary" type="submit" { "Search" }
+        }
+        @if !said.is_empty() {
+            p class="muted" { (said) }
         }
         @if query.is_empty() {
             p class="muted" { "Search notes, code and outputs by words or by meaning." }

@@ -51,8 +51,8 @@ impl SearchService for SearchGrpcService {
         }
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_HITS, MAX_HITS)?;
         let found = find_hit_page(&caller, &asked.query, page.limit, page.cursor).await;
-        let (hits, next) = found.map_err(refused_field("query"))?;
-        let results = hits.iter().map(result_message).collect();
-        Ok(Response::new(SearchNotesResponse { results, next_page_token: page_token(next) }))
+        let found = found.map_err(refused_field("query"))?;
+        let results = found.hits.iter().map(result_message).collect();
+        Ok(Response::new(SearchNotesResponse { results, next_page_token: page_token(found.next_cursor) }))
     }
 }
