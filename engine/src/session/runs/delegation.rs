@@ -224,6 +224,7 @@ impl RunsState {
                 .min((self.watchdog_limits(run).tool / 1_000).max(1)),
             web: None,
             grants: store::ToolGrants::default(),
+            packages: None,
         })
     }
 
