@@ -4,6 +4,7 @@
 mod ask;
 mod program_requests;
 mod sessions;
+mod tool_packages;
 mod tools;
 
 pub(super) use ask::{AskedRun, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume};

@@ -3,6 +3,7 @@
 
 use crate::kernel::note_environment::{EnvironmentSetup, MissingEnvironment, environments_folder, find_environment};
 use agent::tool_job::ToolPackages;
+use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 
 /// Name of the folder for plugins, in the workspace's folder.
@@ -25,19 +26,34 @@ struct NoToolEnvironment {
 }
 
 /// Returns the file next to which a tool's lock file is.
-pub fn plugin_file(workspace: &Path, tool: &str) -> PathBuf {
+fn plugin_file(workspace: &Path, tool: &str) -> PathBuf {
     workspace.join(PLUGINS_FOLDER).join(format!("{tool}.py"))
 }
 
-/// Returns the settings that install a tool's packages.
-pub fn tool_setup(workspace: &Path, needed: ToolPackages, shared: Vec<PathBuf>) -> EnvironmentSetup {
-    EnvironmentSetup {
+/// Returns the settings that install a tool's packages, and creates the folder of their lock file. `volumes` are folders
+/// that cells and agents can write.
+///
+/// # Errors
+/// Returns an error if the folder can't be created.
+pub fn tool_setup(workspace: &Path, needed: ToolPackages, volumes: Vec<PathBuf>) -> anyhow::Result<EnvironmentSetup> {
+    let folder = workspace.join(PLUGINS_FOLDER);
+    std::fs::create_dir_all(&folder).map_err(|error| anyhow!("{} can't be created: {error}", folder.display()))?;
+    Ok(EnvironmentSetup {
         note_file: plugin_file(workspace, &needed.tool),
         packages: needed.packages,
         only_locked: false,
         root: environments_folder(),
-        shared,
+        shared: volumes.into_iter().chain([workspace.to_owned()]).collect(),
         variables: Vec::new(),
+    })
+}
+
+/// Returns what is known of a tool's packages, as a sentence without a full stop; the other value is whether they must
+/// be installed first.
+pub fn describe_tool_packages(workspace: &Path, needed: &ToolPackages) -> (String, bool) {
+    match find_environment(&environments_folder(), &plugin_file(workspace, &needed.tool), &needed.packages) {
+        Ok(ready) => (format!("Packages, installed: {}", ready.packages.join(", ")), false),
+        Err(why) => (format!("Packages: {why}"), true),
     }
 }
 
