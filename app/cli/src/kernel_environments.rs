@@ -85,7 +85,7 @@ pub(super) fn cmd_environment(
         note_file: file.clone(),
         packages: new.clone(),
         only_locked: args.sync,
-        root: root.clone(),
+        root,
         shared,
         variables: Vec::new(),
     };

@@ -24,7 +24,7 @@ struct TypedSetting {
     value: fn(&str) -> Value,
 }
 
-static SETTINGS: [TypedSetting; 19] = [
+static SETTINGS: [TypedSetting; 20] = [
     TypedSetting {
         name: "Confidence for replays",
         about: "0 to 1. Above it, a trace is replayed without being told to. At 1, only pinned ones are.",
@@ -162,6 +162,14 @@ static SETTINGS: [TypedSetting; 19] = [
         keys: ["sandbox", "file_mb"],
         hint: "1024",
         kept: |config| whole_text(config.sandbox.file_mb),
+        value: number,
+    },
+    TypedSetting {
+        name: "Disk space of a call",
+        about: "Megabytes that a call of a command, Python or a tool may add to the project's folder.",
+        keys: ["sandbox", "disk_mb"],
+        hint: "no limit",
+        kept: |config| whole_text(config.sandbox.disk_mb),
         value: number,
     },
     TypedSetting {

@@ -6,6 +6,7 @@ use agent::tool_job::ToolPackages;
 use host::note_environment::lock_path;
 use host::tools::tool_environment::{describe_tool_packages, tool_setup};
 use serde_json::json;
+use std::path::PathBuf;
 use store::{RegisteredTool, UserTool};
 use text::untrusted_text::escape_line;
 
@@ -40,7 +41,8 @@ pub(super) fn install_packages(
         return Err(CliError::usage(format!("{name} lists no packages; it runs in the built-in Python")));
     };
     let workspace = scene.handle.workspace_folder().to_owned();
-    let roots = scene.handle.read(|session| session.volumes().filter_map(|volume| volume.root.clone()).collect())?;
+    let roots: Vec<PathBuf> =
+        scene.handle.read(|session| session.volumes().filter_map(|volume| volume.root.clone()).collect())?;
     let setup = tool_setup(&workspace, needed, roots).map_err(|why| CliError::workspace(why.to_string()))?;
     let lock = lock_path(&setup.note_file);
     let ready = install_environment(scene, setup)?;

@@ -10,6 +10,7 @@ use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::process_group::start_in_own_group;
 use crate::sandbox_limits::limit_arguments;
+use ::sandbox::FolderGrowth;
 use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;
 use agent::tool_job::{ToolOutcome, WebAccess};
@@ -159,7 +160,13 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
                     line.clear();
                 }
             });
-            execute_code(place, (&mut input, &messages), run, stop, &mut heard)
+            let folder = root.original_path().to_owned();
+            let mut growth = run.limits.disk_bytes.map(|most| FolderGrowth::new(vec![folder], most));
+            let note = execute_code(place, (&mut input, &messages), run, (stop, growth.as_mut()), &mut heard);
+            match (note, growth.filter(FolderGrowth::has_grown_too_much)) {
+                (Ok(None), Some(growth)) => Ok(Some(grown_note(&growth))),
+                (note, _) => note,
+            }
         }
         None => Err(anyhow!("{title} could not be started (no pipe)")),
     };
@@ -182,7 +189,7 @@ fn execute_code(
     place: &ToolWorkspace,
     (input, messages): (&mut impl Write, &Receiver<Value>),
     run: &InterpreterRun<'_>,
-    stop: &StopSignal,
+    (stop, mut growth): (&StopSignal, Option<&mut FolderGrowth>),
     heard: &mut RunOutput,
 ) -> anyhow::Result<Option<String>> {
     let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
@@ -213,6 +220,10 @@ fn execute_code(
         };
         if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
+        } else if let Some(growth) = growth.as_deref_mut()
+            && growth.is_exceeded()
+        {
+            return Ok(Some(grown_note(growth)));
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             let seconds = begun.elapsed().as_secs();
             return Ok(Some(match run.program {
@@ -285,6 +296,11 @@ fn execute_code(
             _ => {}
         }
     }
+}
+
+/// Returns what a result says where a call added too much to its folder.
+fn grown_note(growth: &FolderGrowth) -> String {
+    format!("(stopped: it added more than {} MB to the folder)", growth.max_growth() >> 20)
 }
 
 /// Returns the command that a request to the host asks for; `None` if it's a web request.
