@@ -1,5 +1,5 @@
-//! Settings of agents that are typed: when traces are followed, which tools ask, limits of cost and time, and limits of the
-//! sandbox. They are in `config.yaml`, which checks what is typed.
+//! Settings of agents that are typed: when traces are followed, which tools ask, limits of cost and time, and limits of
+//! the sandbox. They are in `config.yaml`, which checks what is typed.
 
 use agent::config::AgentConfig;
 use agent_ui::config_writer::config_value;

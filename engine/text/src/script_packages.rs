@@ -140,8 +140,9 @@ mod tests {
 
     #[test]
     fn the_packages_of_a_script_are_read() {
-        let code = "#!/usr/bin/env python3\n# /// script\n# requires-python = '>=3.11' # new\n#\n# dependencies = [\n\
-            #   \"rich\", # colors\n#   'boats[fast]>=1,<2',\n# ]\n# [tool.uv]\n# dependencies = 5\n# ///\nimport rich\n";
+        let code = "#!/usr/bin/env python3\n# /// script\n# requires-python = '>=3.11' # new\n#\n\
+            # dependencies = [\n#   \"rich\", # colors\n#   'boats[fast]>=1,<2',\n# ]\n# [tool.uv]\n\
+            # dependencies = 5\n# ///\nimport rich\n";
         let packages = read_script_packages(code).expect("read").expect("some");
         assert_eq!(packages.requires_python.as_deref(), Some(">=3.11"));
         assert_eq!(packages.dependencies, ["rich", "boats[fast]>=1,<2"]);

@@ -30,8 +30,8 @@ fn plugin_file(workspace: &Path, tool: &str) -> PathBuf {
     workspace.join(PLUGINS_FOLDER).join(format!("{tool}.py"))
 }
 
-/// Returns the settings that install a tool's packages, and creates the folder of their lock file. `volumes` are folders
-/// that cells and agents can write.
+/// Returns the settings that install a tool's packages, and creates the folder of their lock file. `volumes` are the
+/// folders that cells and agents can write.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

@@ -120,7 +120,8 @@ impl PythonProcess {
         let harness = format!("{}\n\n{SERVE_SOURCE}", crate::CPYTHON_HARNESS);
         let web = if asks_host() { WEB_SOURCE } else { "" };
         let start = json!({
-            "harness": harness, "advice": kernel.advice, "walls": walls, "backend": crate::MATPLOTLIB_BACKEND, "web": web,
+            "harness": harness, "advice": kernel.advice, "walls": walls, "web": web,
+            "backend": crate::MATPLOTLIB_BACKEND,
         });
         // If Python has ended already, the reading thread detects it.
         let _ = process.request(&start);
