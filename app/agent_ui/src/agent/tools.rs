@@ -109,8 +109,9 @@ impl ToolsPage {
                 }
                 if let Some(needed) = wanted.filter(|_| self.waits.is_none()) {
                     let volumes = session.volumes().filter_map(|volume| volume.root.clone()).collect();
-                    let workspace = self.workspace.clone();
+                    let (workspace, name) = (self.workspace.clone(), needed.tool.clone());
                     self.begin(ui, move || ToolFileResult::Installed(install(&workspace, needed, volumes)));
+                    self.said = Some(Ok(format!("Installing the packages of {name}…")));
                 }
                 self.list_all(ui, session);
             });
