@@ -272,14 +272,14 @@ impl RunsState {
         if !device.is_empty() && sent.is_none() {
             return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
         }
-        let budget = arguments.get("budget").and_then(Value::as_f64);
-        // Another device doesn't know what the plan has spent.
-        let left = if device.is_empty() { None } else { self.remaining_budget(id) };
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
         let [child, session] = sent.map_or_else(|| bytes.map(DocId::random), |sent| [sent.run, sent.session]);
         let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
         let allow = self.rules.iter().filter(leave).map(handed).collect();
+        let budget = arguments.get("budget").and_then(Value::as_f64);
+        // Another device doesn't know what the plan has spent.
+        let left = if device.is_empty() { None } else { self.remaining_budget(id) };
         let question = RunRequest {
             run: child,
             session,
