@@ -532,7 +532,8 @@ impl SessionState {
                 self.runs.session_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, session, doc)
             }
             Event::RunLoaded { run, doc } => {
-                self.runs.run_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, run, doc)
+                self.runs.run_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, run, doc);
+                self.runs.resume_stalled_runs(turn, &mut self.files, &mut self.sync, &self.workspace)
             }
             Event::RegistryLoaded { registry, doc } => {
                 self.runs.registry_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, registry, doc)

@@ -97,6 +97,7 @@ impl Bench {
             seconds,
             web: None,
             grants: store::ToolGrants::default(),
+            packages: None,
         }
     }
 

@@ -4,6 +4,7 @@
 mod ask;
 mod program_requests;
 mod sessions;
+mod tool_packages;
 mod tools;
 
 pub(super) use ask::{AskedRun, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume};
@@ -199,7 +200,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
 
 /// Returns the result of a run with the runs that it delegated; `None` while it goes on.
 fn result_of_run(scene: &CommandContext<'_>, run: DocId) -> Result<Option<RunResult>, CliError> {
-    let family = scene.handle.read(move |session| session.agents().run_family(run))?;
+    let family = scene.handle.read(move |session| session.agents().paid_runs(run))?;
     for part in &family {
         resolve_run(scene, &part.to_string())?;
     }

@@ -347,8 +347,7 @@ pub(super) fn run_in_folder(
         }
     }
     if args.verb == "commit" && args.push {
-        let first = open()?.first_push_target()?;
-        said += &git_program::run(folder, &GitOperation::Push { first }, GitCaller::User, &mut progress, &|| false)?;
+        said += &push_commit(folder, &mut progress)?;
     }
     if shows_progress {
         write!(errors, "\r{:<78}\r", "")?;
@@ -551,6 +550,19 @@ fn branch_line(state: &vcs::BranchState) -> String {
     };
     let under_way = state.under_way.map(|what| format!("; a {what} is under way")).unwrap_or_default();
     format!("{branch}{remote}{under_way}")
+}
+
+/// Pushes a commit that was just made. An error says that the commit stays.
+fn push_commit(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<String, CliError> {
+    let repository = RepositoryFolder::open(folder)?;
+    let made = repository.log(1)?.first().map(|commit| short(&commit.id).to_owned()).unwrap_or_default();
+    let first = repository.first_push_target().map_err(CliError::from);
+    let pushed = first.and_then(|first| {
+        let push = GitOperation::Push { first };
+        Ok(git_program::run(folder, &push, GitCaller::User, progress, &|| false)?)
+    });
+    pushed
+        .map_err(|CliError { code, why }| CliError { code, why: format!("Committed as {made}, but not pushed. {why}") })
 }
 
 pub(super) fn commit_line(commit: &vcs::Commit) -> String {

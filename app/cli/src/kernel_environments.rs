@@ -3,11 +3,13 @@
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
 use engine::NotePackages;
-use host::note_environment::{EnvironmentSetup, environments_folder, find_environment, lock_path, python_versions};
+use host::note_environment::{
+    EnvironmentSetup, ReadyEnvironment, environments_folder, find_environment, lock_path, python_versions,
+};
 use host::note_packages::{
     NotePlace, add_package, describe_installation, describe_packages, property_commands, remove_package,
 };
-use host::python_setup::{SetupError, follow_setup};
+use host::python_setup::follow_setup;
 use serde_json::json;
 use std::path::PathBuf;
 use store::DocId;
@@ -78,28 +80,17 @@ pub(super) fn cmd_environment(
     let new = changed_packages(old.clone(), args)?;
     let NotePlace { file, shared, .. } = place_of(scene, note)?;
     let root = environments_folder();
-    let failed = |error: SetupError| CliError { code: EXIT_FAILED, why: error.to_string() };
     let was_there = find_environment(&root, &file, &new).is_ok();
-    if !was_there && !scene.json {
-        writeln!(scene.out, "{}", escape_line(&describe_installation(&new)))?;
-        scene.out.flush()?;
-    }
     let setup = EnvironmentSetup {
         note_file: file.clone(),
         packages: new.clone(),
         only_locked: args.sync,
-        root: root.clone(),
+        root,
         shared,
         variables: Vec::new(),
     };
-    let (json, out) = (scene.json, &mut *scene.out);
-    let running = setup.start(|| ());
-    let told =
-        |line: &str| if json { Ok(()) } else { writeln!(out, "{}", escape_line(line)).and_then(|()| out.flush()) };
-    follow_setup(&running, told).map_err(failed)?;
+    let ready = install_environment(scene, setup)?;
     set_packages(scene, note, &old, &new)?;
-    let ready =
-        find_environment(&root, &file, &new).map_err(|why| CliError { code: EXIT_FAILED, why: why.to_string() })?;
     if scene.json {
         let said = json!({
             "python": ready.python, "version": ready.version, "environment": ready.folder, "lock": lock_path(&file),
@@ -113,6 +104,23 @@ pub(super) fn cmd_environment(
     let said = format!("Python {} with {packages} is ready: tracebook run NOTE", ready.version);
     writeln!(scene.out, "{}", escape_line(&said))?;
     Ok(EXIT_DONE)
+}
+
+/// Installs packages, shows what runs, and returns the environment.
+pub(super) fn install_environment(
+    scene: &mut CommandContext<'_>,
+    setup: EnvironmentSetup,
+) -> Result<ReadyEnvironment, CliError> {
+    let (root, file, packages) = (setup.root.clone(), setup.note_file.clone(), setup.packages.clone());
+    let failed = |why: String| CliError { code: EXIT_FAILED, why };
+    let (json, out) = (scene.json, &mut *scene.out);
+    let mut told =
+        |line: &str| if json { Ok(()) } else { writeln!(out, "{}", escape_line(line)).and_then(|()| out.flush()) };
+    if find_environment(&root, &file, &packages).is_err() {
+        told(&describe_installation(&packages))?;
+    }
+    follow_setup(&setup.start(|| ()), told).map_err(|error| failed(error.to_string()))?;
+    find_environment(&root, &file, &packages).map_err(|why| failed(why.to_string()))
 }
 
 /// Writes the differences to the note's properties.

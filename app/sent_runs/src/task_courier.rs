@@ -190,6 +190,7 @@ fn follow(
             let ending = match ending {
                 "done" => RunEnding::Done,
                 "cancelled" | "stopped" => RunEnding::Cancelled,
+                "budget" => RunEnding::Budget,
                 _ => RunEnding::Failed,
             };
             let said = recorded_outcome(handle, queued.run)?.map(|(_, said)| said).filter(|said| !said.is_empty());

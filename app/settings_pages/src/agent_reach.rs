@@ -18,6 +18,12 @@ pub(crate) fn show(lines: &mut SettingsRows<'_>, config: &AgentConfig) -> Vec<Co
             changes.push(config_value(&["llm", "prefer_local"], (!config.llm.prefer_local).into()));
         }
     });
+    let (name, cheapest) = ("Prefer the cheapest model", config.llm.prefer_cheapest);
+    lines.show_matching_row(name, "Of the providers that may be asked without a rule.", |ui| {
+        if toggle_switch(ui, name, cheapest) {
+            changes.push(config_value(&["llm", "prefer_cheapest"], (!cheapest).into()));
+        }
+    });
     let chosen = APPROVAL_TIMES.iter().position(|(_, seconds)| *seconds == config.approval.timeout_seconds);
     let about = match chosen {
         Some(_) => "A request without an answer is denied after that.".to_owned(),

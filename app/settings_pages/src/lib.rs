@@ -3,6 +3,7 @@
 //! A page shows the current values and returns changes. What blocks, such as the configuration and other programs, runs
 //! on threads of its own.
 
+mod agent_limits;
 mod agent_reach;
 pub mod devices;
 pub mod embeddings;

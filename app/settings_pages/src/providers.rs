@@ -1,8 +1,8 @@
 //! The agents page: language models and their status, the configuration's path, MCP servers, and what runs without
 //! approval. Keys are never shown.
 
-use crate::agent_reach;
 use crate::mcp_servers::McpServerSettings;
+use crate::{agent_limits, agent_reach};
 use agent::config::{AgentConfig, MemoryConfig};
 use agent::memory::place::MemoryPlace;
 use agent::model_call::ModelEndpoint;
@@ -106,11 +106,12 @@ impl ProviderSettings {
         self.memory(lines, &config.memory);
         self.servers.show(lines, setup, wishes);
         self.approvals(lines, config.approval.auto_approve_level);
-        let changes = agent_reach::show(lines, config);
+        let mut changes = agent_reach::show(lines, config);
+        rules(lines, agents, wishes);
+        changes.extend(agent_limits::show(lines, config));
         if !changes.is_empty() {
             self.writer.change(lines.ui.ctx(), &self.folder, changes);
         }
-        rules(lines, agents, wishes);
     }
 
     /// Draws the fields that connect a model without editing the file.

@@ -110,16 +110,34 @@ pub fn calls_of_tool(
     })
 }
 
-/// Returns the prompt of a task that another device carries out, which knows nothing of the tasks before it.
-pub fn sent_task_prompt(steps: &[ExecutionStep], task: &TaskBlock) -> String {
+/// Returns the prompt of a task that another device carries out, which knows nothing of the tasks before it. `runs` are
+/// the steps of the plan's run, and of earlier runs of the same plan, newest first.
+pub fn sent_task_prompt(runs: &[&[ExecutionStep]], task: &TaskBlock) -> String {
     let result_of = |need: &str| {
-        let calls = calls_of_tool(steps, BuiltInTool::AskAgent);
-        let (_, result) = calls.filter(|(arguments, _)| text_of(arguments, "task") == need).last()?;
-        result.filter(|(is_good, _)| *is_good).map(|(_, text)| text)
+        runs.iter().find_map(|steps| {
+            let calls = calls_of_tool(steps, BuiltInTool::AskAgent);
+            let (_, result) = calls.filter(|(arguments, _)| text_of(arguments, "task") == need).last()?;
+            result.filter(|(is_good, _)| *is_good).map(|(_, text)| text)
+        })
     };
-    let results: Vec<(&str, &str)> =
-        task.needs.iter().filter_map(|need| Some((need.as_str(), result_of(need)?))).collect();
+    let mut needs = task.needs.clone();
+    // A run of the plan doesn't name what was done before it; the run that did it names it.
+    for need in runs.iter().skip(1).flat_map(|steps| planned_needs(steps, &task.id)) {
+        if !needs.contains(&need) {
+            needs.push(need);
+        }
+    }
+    let results: Vec<(&str, &str)> = needs.iter().filter_map(|need| Some((need.as_str(), result_of(need)?))).collect();
     prompt_with_results(task, &results)
+}
+
+/// Returns the tasks that a task needs by the plan in these steps.
+fn planned_needs(steps: &[ExecutionStep], task: &str) -> Vec<String> {
+    let accepted = calls_of_tool(steps, BuiltInTool::Plan).filter(|(_, result)| result.is_some_and(|(good, _)| good));
+    let tasks = accepted.last().and_then(|(arguments, _)| arguments.get("tasks")?.as_array());
+    let planned = tasks.into_iter().flatten().find(|planned| planned["id"] == task);
+    let needs = planned.and_then(|planned| planned["needs"].as_array());
+    needs.into_iter().flatten().filter_map(|need| Some(need.as_str()?.to_owned())).collect()
 }
 
 /// Returns the prompt of a task with the results of the tasks that it needs: id and result of each.
@@ -194,6 +212,39 @@ mod tests {
         let then = sent_task_calls(LEAD, &steps);
         assert_eq!((then[2].run, then[2].session), (first[0].run, first[0].session));
         assert_ne!(then[3].run, first[1].run);
+    }
+
+    #[test]
+    fn results_of_an_earlier_run_of_the_plan_go_along() {
+        let answer = |id: &str, text: &str| {
+            let kind = StepKind::ToolResult {
+                tool_call_id: id.to_owned(),
+                success: true,
+                result: Some(json!(text)),
+                error: None,
+                whole: None,
+                attached: Vec::new(),
+            };
+            step(2, kind)
+        };
+        let plan = |tasks: Value| {
+            let params = json!({"tasks": tasks}).as_object().cloned().expect("an object");
+            step(1, StepKind::ToolCall { tool_call_id: "p".to_owned(), tool_name: "plan".to_owned(), params })
+        };
+        let before = [
+            plan(json!([{"id": "a"}, {"id": "x"}, {"id": "b", "needs": ["a"]}])),
+            answer("p", "The plan has 3 tasks."),
+            call("c0", "a", ""),
+            answer("c0", "There are 42 rows."),
+            call("c1", "x", ""),
+            answer("c1", "Of no use."),
+        ];
+        let now = [plan(json!([{"id": "b"}])), answer("p", "The plan has 1 task.")];
+        let task = TaskBlock { id: "b".to_owned(), goal: "Write it".to_owned(), ..TaskBlock::default() };
+        let prompt = sent_task_prompt(&[&now, &before], &task);
+        assert!(prompt.contains("the result of the task a") && prompt.contains("There are 42 rows."), "{prompt}");
+        assert!(!prompt.contains("Of no use."), "{prompt}");
+        assert_eq!(sent_task_prompt(&[&now], &task), "Write it");
     }
 
     #[test]

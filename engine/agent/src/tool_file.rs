@@ -6,6 +6,8 @@ use crate::script_tool::detect_language;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::{RegisteredTool, ToolGrants, ToolLanguage, UserTool};
+use text::kernel_properties::NotePackages;
+use text::script_packages::{ScriptPackagesError, read_script_packages};
 use text::task::CalendarDay;
 
 /// Maximum size of a tool's code in bytes.
@@ -73,6 +75,15 @@ pub enum ToolFileError {
     /// The code of a tool in JavaScript isn't a function.
     #[error("the code of a tool in JavaScript is one function, such as async ({{ city }}) => {{ … }}")]
     NoScriptFunction,
+    /// The packages that the code lists can't be read.
+    #[error("the packages of {tool} can't be read: {why}")]
+    InvalidPackages {
+        /// Name of the tool.
+        tool: String,
+        /// What is wrong with the list.
+        #[source]
+        why: ScriptPackagesError,
+    },
     /// The parameters aren't a JSON object.
     #[error("the parameters of a tool are a JSON schema")]
     NoSchema,
@@ -303,7 +314,19 @@ pub fn check_tool(tool: &UserTool) -> Result<(), ToolFileError> {
     if !plain || !tool.code.contains(&format!("def {entry}(")) {
         return Err(ToolFileError::NoFunction(entry.chars().take(100).collect()));
     }
+    listed_packages(tool).map_err(|why| ToolFileError::InvalidPackages { tool: tool.name.clone(), why })?;
     check_parameters(tool)
+}
+
+/// Returns the packages that a tool's Python code lists (PEP 723); `None` if it needs none.
+///
+/// # Errors
+/// Returns an error if the list can't be read.
+pub fn listed_packages(tool: &UserTool) -> Result<Option<NotePackages>, ScriptPackagesError> {
+    match tool.language {
+        ToolLanguage::Python => read_script_packages(&tool.code),
+        ToolLanguage::JavaScript => Ok(None),
+    }
 }
 
 fn check_parameters(tool: &UserTool) -> Result<(), ToolFileError> {

@@ -6,7 +6,9 @@ use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{BlobHash, BlobRef, DocId, TextHunk, ToolGrants};
+use store::{BlobHash, BlobRef, DocId, TextHunk, ToolGrants, UserTool};
+use text::kernel_properties::NotePackages;
+use text::script_packages::ScriptPackagesError;
 
 /// Maximum length in bytes of a result in the context and the run's document. The full text is a blob.
 pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
@@ -130,6 +132,8 @@ pub enum ToolJob {
         web: Option<WebAccess>,
         /// What else the code may do. Without `fs`, its folder is an empty one of its own instead of `root`.
         grants: ToolGrants,
+        /// The packages that it needs; `None` runs it in the built-in Python.
+        packages: Option<Box<ToolPackages>>,
     },
     /// Runs a tool's function in JavaScript in a process of its own, with the sandbox of cells and no folder at all.
     JavaScript {
@@ -234,6 +238,26 @@ pub struct WebAccess {
     pub hosts: Vec<String>,
     /// Whether only these hosts may be reached, instead of the whole public internet.
     pub restricted: bool,
+}
+
+/// The packages of a user's tool, which runs in an environment that has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPackages {
+    /// The tool's name.
+    pub tool: String,
+    /// The packages, as the tool's code lists them.
+    pub packages: NotePackages,
+}
+
+impl ToolPackages {
+    /// Returns the packages of a tool; `None` if it needs none.
+    ///
+    /// # Errors
+    /// Returns an error if its list can't be read.
+    pub fn of(tool: &UserTool) -> Result<Option<ToolPackages>, ScriptPackagesError> {
+        let packages = crate::tool_file::listed_packages(tool)?;
+        Ok(packages.map(|packages| ToolPackages { tool: tool.name.clone(), packages }))
+    }
 }
 
 /// Access that a running job asks the user for.

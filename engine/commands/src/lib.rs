@@ -976,6 +976,7 @@ command_table!(
                 command_argument("compare", ArgumentForm::Value, "what differs from this version of it"),
                 command_argument("rollback", ArgumentForm::Flag, "go back to the version before the approved one"),
                 command_argument("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
+                command_argument("install", ArgumentForm::Flag, "install the packages that the approved version lists"),
                 command_argument("disable", ArgumentForm::Flag, "disable it for now"),
                 command_argument("remove", ArgumentForm::Flag, "take it away, with its versions"),
                 command_argument("export", ArgumentForm::Flag, "print your own tools as one JSON file"),

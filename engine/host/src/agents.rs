@@ -16,6 +16,7 @@ use crate::maintenance::configuration;
 use crate::maintenance::platform::detect_platform;
 use crate::maintenance::secrets::UserSecrets;
 use crate::search::SearchService;
+use crate::tools::tool_environment::PLUGINS_FOLDER;
 use crate::tools::{ServerRequests, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
@@ -38,8 +39,6 @@ use store::DocId;
 const MAX_QUERY_CHARS: usize = 400;
 /// Name of the folder for the user's own agents, in the workspace's folder.
 const AGENTS_FOLDER: &str = "agents";
-/// Name of the folder for plugins, in the workspace's folder.
-const PLUGINS_FOLDER: &str = "plugins";
 /// Maximum number of plugin files, and their maximum size in bytes.
 const MAX_PLUGIN_FILES: usize = 200;
 const MAX_PLUGIN_BYTES: u64 = 1 << 20;

@@ -12,6 +12,7 @@ mod path_limits;
 mod script_files;
 mod server_requests;
 mod shell;
+pub mod tool_environment;
 mod truncate;
 
 pub use fetch::fetch_file;
@@ -327,8 +328,11 @@ fn run_limited_job(
             let seconds = path_limits::limited_seconds(*seconds, limits);
             shell::run(place, &shell::ShellRun { root, path, command, seconds, network: *network, limits }, stop)
         }
-        ToolJob::Python { root, code, seconds, web, grants } => {
-            let program = interpreter_run::RunProgram::Python(code);
+        ToolJob::Python { root, code, seconds, web, grants, packages } => {
+            let packages = packages.as_deref();
+            let python = packages.map(|packages| tool_environment::find_tool_python(&place.workspace, packages));
+            let python = python.transpose()?;
+            let program = interpreter_run::RunProgram::Python { code, environment: python.as_ref() };
             let seconds = path_limits::limited_seconds(*seconds, limits);
             let run =
                 interpreter_run::InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };

@@ -80,9 +80,17 @@ def serve(incoming, outgoing, start):
     def ask(prompt, password):
         if get_ident() != main:
             raise RuntimeError("only the cell itself can ask, none of its threads")
+        return wait_for_answer({"prompt": prompt, "password": password})
+
+    def web(request):
+        if get_ident() != main:
+            raise RuntimeError("only the program itself can ask the host, none of its threads")
+        return wait_for_answer({"web": request})
+
+    def wait_for_answer(question):
         state["questions"] += 1
         number = state["questions"]
-        pipes.write({"ask": number, "prompt": prompt, "password": password})
+        pipes.write({"ask": number, **question})
         while True:
             check()
             if not pipes.wait(0.05):
@@ -98,6 +106,8 @@ def serve(incoming, outgoing, start):
     cells.check = check
     cells.advice, cells.walls = start["advice"], start["walls"]
     _draw_figures(cells, start["backend"])
+    if start["web"]:
+        _relay_web(web, start["web"])
     sys.path.insert(0, "")
     sys.dont_write_bytecode = True
     flush_native = _native_flush()
@@ -154,6 +164,13 @@ def _draw_figures(cells, source):
     exec(compile(source, _OWN, "exec"), backend.__dict__)
     backend.install(lambda data, metadata: cells._tell("display_data", {"data": data, "metadata": metadata}), backend)
     cells.after_cell.append(lambda value: backend.flush_figures())
+
+
+def _relay_web(web, source):
+    """Lets a tool's program ask the host, which applies the policy. `source` is the text of the module."""
+    sys.modules["_tracebook_kernel"].web = web
+    module = sys.modules["_tracebook_web"] = types.ModuleType("_tracebook_web")
+    exec(compile(source, _OWN, "exec"), module.__dict__)
 
 
 def _native_flush():

@@ -47,9 +47,14 @@ pub(crate) fn ask_user(prompt: &str, password: bool, vm: &VirtualMachine) -> PyR
     Ok(answer)
 }
 
+/// Returns whether the host answers requests of this program.
+pub(crate) fn asks_host() -> bool {
+    std::env::var_os(WEB_ENV_VAR).is_some()
+}
+
 /// Asks the host to make a web request, given as JSON, and waits for its answer.
 pub(crate) fn request_web(request: &str, vm: &VirtualMachine) -> PyResult<String> {
-    let outbox = KernelOutbox::get().filter(|_| std::env::var_os(WEB_ENV_VAR).is_some());
+    let outbox = KernelOutbox::get().filter(|_| asks_host());
     let Some(outbox) = outbox else {
         return Err(vm.new_os_error("this program may not use the network or run commands".to_owned()));
     };

@@ -7,6 +7,7 @@
 //!
 //! It knows nothing of notes, agents or the protocol.
 
+mod folder_growth;
 #[cfg(target_os = "linux")]
 mod interpreter_start;
 #[cfg(target_os = "linux")]
@@ -20,6 +21,7 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod syscall_filter;
 
+pub use folder_growth::FolderGrowth;
 pub use path_rules::{HidePathsError, PathRules, hide_paths, resolve_links};
 pub use process_census::{ProcessCensus, ProcessExcess, is_group_alive, machine_thread_count};
 use std::path::PathBuf;

@@ -20,6 +20,7 @@ pub mod outline;
 pub mod properties;
 pub mod python_scope;
 pub mod repeated_commits;
+pub mod script_packages;
 pub mod sql_cell;
 pub mod task;
 pub mod text_edit;

@@ -55,6 +55,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
         seconds: 20,
         web: None,
         grants: store::ToolGrants::default(),
+        packages: None,
     };
     report.add_figure(
         "Python, one run, p50",

@@ -1,8 +1,11 @@
 //! Environments of notes that list their packages, through the command line, with the real `python3 -m venv` and pip
 //! and an index that is a folder of wheels. If python3 has no venv, these tests say so and are skipped.
 
+use super::agents::{house, without_events};
+use super::own_tools::one_call;
 use crate::kernel::python_setup::{python_with_venv, variables_offline, variables_with_wheels};
 use crate::program::{Done, House, finish};
+use serde_json::json;
 use std::ffi::OsString;
 
 const NOTE: &str = "# A\n\n```python\nimport boats\nprint('boats', boats.fleet)\n```\n";
@@ -123,4 +126,43 @@ fn what_cant_be_installed_is_said_and_changes_nothing() {
     assert_eq!(notes.note("a.md"), NOTE);
     assert!(!notes.house.path("notes/a.md.lock").exists());
     assert_eq!(notes.environments(), 0, "nothing half made stays");
+}
+
+#[test]
+fn a_tool_runs_with_the_packages_that_it_lists() {
+    let Some((python, _)) = python_with_venv() else { return };
+    let house = house(&one_call("count_boats", json!({"more": 1})), &[("a.md", "# A\n")]);
+    let variables = variables_with_wheels(&python, &house.path(""));
+    let offline = variables_offline(&python, &house.path(""));
+    let notes = Notes { house, variables, offline };
+    let code = "# /// script\n# dependencies = [\n#   \"boats\", # ours\n# ]\n# ///\nimport boats, socket\n\n\
+        @llm_tool(\"count_boats\", \"Counts boats.\", {\"more\": \"integer\"}, permissions=[\"fs\", \"process\"])\n\
+        async def count(more):\n    try:\n        socket.create_connection((\"127.0.0.1\", 9))\n    \
+        except OSError as error:\n        \
+        return [boats.fleet + more, shell(\"echo ahoy\"), type(error).__name__]\n";
+    notes.house.write("W/plugins/count_boats.py", code.as_bytes());
+    let wrong = "# /// script\n# dependencies = boats\n# ///\n@llm_tool(\"wrong\", \"x\")\ndef wrong(): pass\n";
+    notes.house.write("W/plugins/wrong.py", wrong.as_bytes());
+    let said = notes.run(&["tools"]).code(0).err;
+    assert!(said.contains("line 4: wrong: the packages of wrong can't be read: dependencies in the block"), "{said}");
+    std::fs::remove_file(notes.house.path("W/plugins/wrong.py")).expect("removed");
+    let ask = || {
+        let steps = notes.run(&["ask", "go", "--approve", "count_boats", "--json"]).code(0).lines();
+        let steps = without_events(steps);
+        steps.last().and_then(|step| step["content"].as_str()).unwrap_or_default().to_owned()
+    };
+    // Nothing is installed for code that nobody has read, nor by a call.
+    notes.run(&["tools", "count_boats", "--install"]).refused(2, "isn't approved");
+    notes.run(&["tools", "count_boats", "--approve"]).good();
+    let said = ask();
+    assert!(said.contains("its packages (boats) aren't installed"), "{said}");
+    assert!(said.contains("`tracebook tools count_boats --install`") && notes.environments() == 0, "{said}");
+
+    let done = notes.run(&["tools", "count_boats", "--install"]).code(0).text();
+    assert!(done.contains("pip install") && done.contains("with boats==1.0 is ready for count_boats"), "{done}");
+    let lock = String::from_utf8(notes.house.read("W/plugins/count_boats.py.lock")).expect("text");
+    assert!(lock.contains("\nboats==1.0\n"), "{lock}");
+    assert_eq!(ask(), "[4, \"ahoy\\n\", \"PermissionError\"]");
+    let shown = notes.run(&["tools", "count_boats"]).code(0);
+    assert!(shown.text().contains("Packages, installed: boats==1.0") && !shown.err.contains(".lock"), "{shown:?}");
 }

@@ -563,6 +563,11 @@ fn a_push_that_the_servers_hook_rejects_says_why() {
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).expect("set");
     house.write("copy/a.md", b"one\ntwo\n");
     let done = net.run_in("copy", &["commit", "-m", "Two", "--push"]).refused(2, "The remote refused the push");
+    assert!(
+        done.err.starts_with("tracebook: Committed as ") && done.err.contains(", but not pushed. "),
+        "{}",
+        done.err
+    );
     assert!(done.err.contains("No pushes on Fridays") && done.err.contains("[remote rejected]"), "{}", done.err);
     assert_eq!(remote_log(house), "First");
     assert!(branch_line(house).contains("1 ahead of and 0 behind"), "{}", branch_line(house));

@@ -62,6 +62,15 @@ fn numbers_bound_commands_python_and_scripts() {
         assert!(size <= 1 << 20 && complete == (size == 900_000), "{call:?}: {size} {said}");
     }
 
+    let many = "for i in 1 2 3; do head -c 900000 /dev/zero > part$i; done; sleep 20; echo kept";
+    let said = command(many, "disk_mb: 1", &FILES);
+    assert!(said.contains("(stopped: it added more than 1 MB to the folder)") && !said.contains("kept"), "{said}");
+    let said = command("head -c 900000 /dev/zero > part; echo kept", "disk_mb: 1", &FILES);
+    assert_eq!(said, "kept\n");
+    let code = "for i in range(3): open(f'part{i}', 'wb').write(bytes(900_000))";
+    let said = python(code, "disk_mb: 1", &FILES);
+    assert!(said.contains("it added more than 1 MB"), "{said}");
+
     let said = python("x = bytearray(900 * 1024 * 1024)\nprint('kept')", "memory_mb: 128", &FILES);
     assert!(said.contains("Error") && !said.contains("kept"), "{said}");
     let said = python("while True: pass", "cpu_seconds: 1", &FILES);
@@ -233,7 +242,7 @@ fn an_agent_has_tighter_limits_of_its_own() {
 #[test]
 fn limits_that_do_not_hold_are_refused_at_load() {
     for (line, why) in [
-        ("disk_mb: 10", "disk_mb can't be enforced"),
+        ("disk_mb: 0", "0 is no such limit; it takes 1 to"),
         ("cpu_percent: 50", "cpu_percent can't be enforced"),
         ("memory_mb: 8", "64 to"),
         ("cpu_seconds: 0", "1 to"),

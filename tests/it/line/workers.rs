@@ -412,6 +412,35 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
     assert!(plan.contains("- [x] Count") && plan.contains("- [x] Write"), "{plan}");
 }
 
+#[test]
+fn what_sent_tasks_cost_counts_for_the_budget_of_the_plan() {
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  ```yaml\n\
+                \x20 agent: docs\n  needs: [count]\n  ```\n";
+    let scene = Scene::new(&[("tasks/report.md", plan)]);
+    let shed = scene.device("shed", &model(|_, _| ("Done so far.".to_owned(), Vec::new())));
+    // An answer has at most 7 tokens at a dollar each, which is known before the call.
+    let config = String::from_utf8(shed.house.read("W/config.yaml")).expect("text");
+    let price = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}\n  cost_limit: null";
+    shed.house.write("W/config.yaml", config.replace("context: 32000}", price).as_bytes());
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    let asked = scene.carry_out(&["--on", "shed", "--budget", "10"]);
+    worker.until("ended");
+    worker.until("ended");
+    assert_eq!(asked.end().0, 1);
+    let runs = scene.desk.run(&["runs", "--json"]).good().lines();
+    let of = |prompt: &str| {
+        runs.iter().find(|run| run["prompt"].as_str().expect("text").starts_with(prompt)).expect("there")
+    };
+    assert_eq!(of("Count the rows")["spent"]["cost"], 7.0);
+    let late = of("Write the report");
+    assert_eq!((&late["budget"], &late["standing"]), (&json!(3.0), &json!("budget")), "{late}");
+    let lead = of("Carry out the plan");
+    assert_eq!(lead["standing"], "budget", "{lead}");
+    let lead = lead["id"].as_str().expect("an id");
+    let result = scene.desk.run(&["runs", lead, "--result", "--json"]).code(0).json();
+    assert_eq!(result["metrics"]["cost_usd"], 7.0, "{result}");
+}
+
 /// The worker is killed while a call waits, and the user allows the call before the task is taken back.
 #[test]
 fn a_task_whose_worker_is_killed_goes_on_here_by_what_was_decided_and_nothing_is_done_twice() {

@@ -114,3 +114,26 @@ fn a_sent_task_keeps_its_run_over_a_crash_and_is_taken_back_once() {
     assert_ne!(away(&twin).0, write);
     assert!(!is_resumed(&twin));
 }
+
+#[test]
+fn results_of_an_earlier_run_of_the_plan_go_along() {
+    let mut twin = begun();
+    let (count, ..) = away(&twin);
+    finish(&mut twin, count, RunEnding::Done, "There are 42 rows.");
+    twin.command(Command::CancelRun { run: RUN }).expect("stopped");
+    twin.rest();
+    assert_eq!(boxes(&mut twin), "x ");
+    // The earlier run isn't in memory any more.
+    let mut twin = Twin::start(twin.crash(), 4);
+    twin.setup = setup("");
+    twin.rest();
+    let note = twin.id("tasks/report.md");
+    let (tasks, _) = task_block::parse_tasks(&twin.file("tasks/report.md").expect("there"));
+    let (run, session) = (DocId([77; 16]), DocId([78; 16]));
+    twin.command(Command::RunTasks { run, session, note, tasks, only: None, budget: None, allow: Vec::new() })
+        .expect("begun");
+    twin.rest();
+    let (_, device, prompt) = away(&twin);
+    assert_eq!(device, "any");
+    assert!(prompt.contains("the result of the task count") && prompt.contains("There are 42 rows."), "{prompt}");
+}

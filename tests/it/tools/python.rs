@@ -61,6 +61,7 @@ fn it_stays_behind_its_walls_and_ends() {
         seconds: PATIENCE,
         web: None,
         grants: store::ToolGrants::default(),
+        packages: None,
     };
     assert_eq!(bench.done(whole).text, refused);
     // Code with web access has no network either: this process fetches for it.
@@ -73,7 +74,8 @@ fn it_stays_behind_its_walls_and_ends() {
                 code,
                 seconds: PATIENCE,
                 web,
-                grants: store::ToolGrants::default()
+                grants: store::ToolGrants::default(),
+                packages: None,
             })
             .text,
         refused
@@ -112,6 +114,7 @@ fn what_it_fetches_is_fetched_under_the_policy() {
             seconds: PATIENCE,
             web,
             grants: store::ToolGrants::default(),
+            packages: None,
         })
     };
     let get = |url: &str| format!("print(urllib.request.urlopen({url:?}).read().decode())");

@@ -89,6 +89,35 @@ fn what_agents_reach_is_set_in_the_window() {
 }
 
 #[test]
+fn limits_of_agents_are_typed_in_the_window() {
+    let (bench, mut window) = configured("# mine\nmemory:\n  # a comment\n  learn: true\n");
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    let field = "Confidence for replays";
+    until(&mut window, "the field", |window| window.query_by_role_and_label(Role::TextInput, field).is_some());
+    for (label, typed, written) in [
+        (field, "0.8", "follow_confidence: 0.8"),
+        ("Tools that always ask", "write_file; shell: cargo *", "shell: cargo *"),
+        ("Tools that never ask", "read_file", "never_approve"),
+        ("Cost limit of a session", "", "cost_limit:"),
+        ("Time limit of a run", "90 min", "run: 90 min"),
+        ("Memory of the sandbox", "500", "memory_mb: 500"),
+    ] {
+        fill(&mut window, label, typed);
+        until(&mut window, "it is written", |_| config(&bench).contains(written));
+    }
+    fill(&mut window, field, "2");
+    until(&mut window, "it is refused", |window| {
+        window.query_all_by_label_contains("2 is no share; it takes 0 to 1").next().is_some()
+    });
+    window.get_by_role_and_label(Role::Switch, "Prefer the cheapest model").click_accesskit();
+    until(&mut window, "it is written", |_| config(&bench).contains("prefer_cheapest: true"));
+    let written = config(&bench);
+    assert!(written.starts_with("# mine\n") && written.contains("# a comment"), "{written}");
+    assert!(written.contains("follow_confidence: 0.8"), "{written}");
+}
+
+#[test]
 fn an_mcp_server_is_added_and_switched_off() {
     let (bench, mut window) = configured("# mine\n");
     go(&mut window, CommandId::AppSettings);

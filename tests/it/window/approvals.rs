@@ -78,6 +78,33 @@ fn the_risk_of_a_call_is_shown_before_it_is_allowed() {
 }
 
 #[test]
+fn packages_of_an_approved_tool_are_installed_from_its_card() {
+    let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::AgentTools);
+    until(&mut window, "the tools are read", |window| shows(window, "File of tools"));
+    // A name that no index is asked for.
+    let tool = store::UserTool {
+        name: "count".to_owned(),
+        description: "Counts boats.".to_owned(),
+        parameters: json!({"type": "object"}),
+        code: "# /// script\n# dependencies = [\"boats @ http://x\"]\n# ///\ndef run():\n    return 1\n".to_owned(),
+        author: "you".to_owned(),
+        ..store::UserTool::default()
+    };
+    window.state_mut().send_command(Command::ProposeTool { tool: Box::new(tool) });
+    until(&mut window, "it waits", |window| shows(window, "Approve count"));
+    assert!(window.query_by_label("Install packages of count").is_none(), "it is read and approved first");
+    window.get_by_label("Approve count").click();
+    until(&mut window, "it is approved", |window| shows(window, "Install packages of count"));
+    assert!(shows(&mut window, "count needs packages: boats @ http://x. Installing them uses the network."));
+    window.get_by_label("Install packages of count").click();
+    until(&mut window, "it is refused", |window| shows(window, "isn't the name of a package"));
+}
+
+#[test]
 fn versions_of_a_tool_are_listed_compared_used_and_rolled_back() {
     let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);

@@ -5,6 +5,7 @@ use super::approvals::risk_text;
 use super::markdown_view;
 use crate::panel_action::PanelAction;
 use agent::tool_file;
+use agent::tool_job::ToolPackages;
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use anyhow::{Context, anyhow};
 use eframe::egui;
@@ -12,7 +13,10 @@ use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
 use engine::commands::CommandId;
 use engine::{Command, Session};
-use std::path::PathBuf;
+use host::note_packages::describe_packages;
+use host::python_setup::follow_setup;
+use host::tools::tool_environment::tool_setup;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{RegisteredTool, ToolGrants, UserTool};
 use text::untrusted_text;
@@ -31,14 +35,16 @@ const MAX_TOOL_CODE_HEIGHT: f32 = 320.0;
 enum ToolFileResult {
     Read(anyhow::Result<Vec<UserTool>>),
     Written(anyhow::Result<PathBuf>),
+    Installed(anyhow::Result<String>),
 }
 
 /// A tool: its name, its risk, and whether it asks.
 type ListedTool = (String, ToolRisk, bool);
 
 /// The page that lists the user's own tools.
-#[derive(Default)]
 pub struct ToolsPage {
+    /// The workspace's folder, which keeps the lock files of tools' packages.
+    workspace: PathBuf,
     asked: bool,
     file: String,
     waits: Option<Receiver<ToolFileResult>>,
@@ -51,6 +57,19 @@ pub struct ToolsPage {
 }
 
 impl ToolsPage {
+    /// Returns the page for the workspace in this folder.
+    pub fn new(workspace: PathBuf) -> ToolsPage {
+        ToolsPage {
+            workspace,
+            asked: false,
+            file: String::new(),
+            waits: None,
+            said: None,
+            compared: None,
+            listed: None,
+        }
+    }
+
     /// Draws the page, and requests the tools the first time.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
@@ -80,10 +99,19 @@ impl ToolsPage {
                     words(ui, none, &theme::small(), ThemeColors::of(ui).muted, Role::Label);
                 }
                 // Tools with a pending version come first.
+                let mut wanted = None;
                 for waits in [true, false] {
                     for tool in tools.iter().filter(|tool| tool.has_pending_version() == waits) {
                         card(ui, tool, &mut self.compared, actions);
+                        let clicked = packages(ui, tool);
+                        wanted = wanted.or(clicked);
                     }
+                }
+                if let Some(needed) = wanted.filter(|_| self.waits.is_none()) {
+                    let volumes = session.volumes().filter_map(|volume| volume.root.clone()).collect();
+                    let (workspace, name) = (self.workspace.clone(), needed.tool.clone());
+                    self.begin(ui, move || ToolFileResult::Installed(install(&workspace, needed, volumes)));
+                    self.said = Some(Ok(format!("Installing the packages of {name}…")));
                 }
                 self.list_all(ui, session);
             });
@@ -168,17 +196,35 @@ impl ToolsPage {
                 Ok(said)
             }
             ToolFileResult::Written(Ok(path)) => Ok(format!("Saved as {}", path.display())),
-            ToolFileResult::Read(Err(why)) | ToolFileResult::Written(Err(why)) => {
-                Err(anyhow!(ui::text::sentence(&why.to_string())))
-            }
+            ToolFileResult::Installed(Ok(said)) => Ok(said),
+            ToolFileResult::Read(Err(why))
+            | ToolFileResult::Written(Err(why))
+            | ToolFileResult::Installed(Err(why)) => Err(anyhow!(ui::text::sentence(&why.to_string()))),
         });
     }
 }
 
-fn read(path: &std::path::Path) -> anyhow::Result<Vec<UserTool>> {
+fn read(path: &Path) -> anyhow::Result<Vec<UserTool>> {
     let bytes = host::fs::copy::read(path, MAX_TOOLS_FILE_BYTES).context("the file cannot be read, or is too large")?;
     let text = String::from_utf8(bytes).context("the file isn't UTF-8 text")?;
     tool_file::parse_tool_file(&text).map_err(|error| anyhow!("it isn't a tool file: {error}"))
+}
+
+/// Installs a tool's packages. Returns what is installed.
+fn install(workspace: &Path, needed: ToolPackages, volumes: Vec<PathBuf>) -> anyhow::Result<String> {
+    let name = needed.tool.clone();
+    let setup = tool_setup(workspace, needed, volumes)?;
+    follow_setup(&setup.start(|| ()), |_| Ok(())).map_err(|error| anyhow!("{error}"))?;
+    Ok(format!("The packages of {name} are installed."))
+}
+
+/// Draws the packages of the version that agents use. Returns them if the user wants them installed.
+fn packages(ui: &mut Ui, tool: &RegisteredTool) -> Option<ToolPackages> {
+    let needed = ToolPackages::of(tool.usable_version()?).ok()??;
+    let list = describe_packages(&needed.packages);
+    let said = format!("{} needs packages: {list}. Installing them uses the network.", needed.tool);
+    words(ui, &said, &theme::caption(), ThemeColors::of(ui).muted, Role::Label);
+    text_button(ui, &format!("Install packages of {}", needed.tool), false).clicked().then_some(needed)
 }
 
 /// Draws a tool's card: its name, permissions, code, versions, and actions.

@@ -1,7 +1,7 @@
 //! `cmd_tools`: lists the tools that agents may use; reads, compares, approves, exports and imports the user's own.
 
 use super::super::{CliError, CommandContext, EXIT_DONE};
-use super::{DOCUMENT_READ_TIMEOUT, sessions};
+use super::{DOCUMENT_READ_TIMEOUT, sessions, tool_packages};
 use crate::arguments::ToolsArguments;
 use agent::policy;
 use agent::tool_file::{self, permission_names, tool_to_json, version_state};
@@ -44,7 +44,8 @@ pub(crate) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -
         return Ok(EXIT_DONE);
     }
     let Some(word) = args.tool.as_deref() else {
-        if args.approve || args.disable || args.remove || args.versions || args.rollback || args.compare.is_some() {
+        let changes = args.approve || args.install || args.disable || args.remove || args.rollback;
+        if changes || args.versions || args.compare.is_some() {
             return Err(CliError::usage("say which tool; `tracebook tools` lists them"));
         }
         return if args.export { export_tools(scene, &own, None) } else { list_tools(scene, &tools, &own) };
@@ -86,6 +87,9 @@ pub(crate) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -
             )));
         }
         scene.handle.run_command(Command::ApproveTool { name, version: Some(chosen.version) })?;
+    } else if args.install {
+        let used = tool.usable_version().filter(|_| version.is_none());
+        return tool_packages::install_packages(scene, tool, used.unwrap_or(chosen));
     } else if args.disable {
         scene.handle.run_command(Command::ApproveTool { name, version: None })?;
     } else if args.remove {
@@ -130,7 +134,7 @@ fn show_other_tool(
     let Some((tool, asks)) = tools.iter().find(|(tool, _)| tool.name == name) else {
         return Err(CliError::usage(format!("there is no tool {name}; `tracebook tools` lists them")));
     };
-    let changes = args.approve || args.disable || args.remove || args.rollback;
+    let changes = args.approve || args.install || args.disable || args.remove || args.rollback;
     if changes || args.versions || args.export || args.compare.is_some() {
         return Err(CliError::usage(format!(
             "{name} isn't a tool of your own, so it has no versions to approve; rules for it are in `approval` of \
@@ -172,6 +176,9 @@ fn show_own_tool(scene: &mut CommandContext<'_>, tool: &RegisteredTool, one: &Us
     };
     writeln!(scene.out, "{} version {}, {language}, {may}, {}", one.name, one.version, version_state(tool, one))?;
     writeln!(scene.out, "id {}, content {}", untrusted_text::escape_line(&one.tool_id()), one.content_hash())?;
+    if let Some(line) = tool_packages::describe(scene, one) {
+        writeln!(scene.out, "{}", untrusted_text::escape_line(&line))?;
+    }
     let (description, code) = (untrusted_text::escape_block(&one.description), untrusted_text::escape_block(&one.code));
     writeln!(scene.out, "{description}\n\n{code}")?;
     Ok(EXIT_DONE)

@@ -316,6 +316,8 @@ pub(crate) struct ToolsArguments {
     #[arg(long)]
     pub(crate) approve: bool,
     #[arg(long)]
+    pub(crate) install: bool,
+    #[arg(long)]
     pub(crate) disable: bool,
     #[arg(long)]
     pub(crate) remove: bool,

@@ -256,7 +256,10 @@ impl DockState {
                 }
                 None => notices.toasts.show_message("No agent has run yet."),
             },
-            AgentCommand::Tools => panes.view = Some(PageView::Tools(ToolsPage::default())),
+            AgentCommand::Tools => {
+                let workspace = host.driver.handle().workspace_folder().to_owned();
+                panes.view = Some(PageView::Tools(ToolsPage::new(workspace)));
+            }
             AgentCommand::Branches => {
                 let newest = || agents.sessions().max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
                 match self.agent.session.or_else(newest) {

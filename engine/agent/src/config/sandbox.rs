@@ -45,9 +45,9 @@ pub struct SandboxConfig {
     /// Paths that can't be read or changed.
     #[serde(deserialize_with = "paths")]
     pub hidden: Option<Vec<String>>,
-    /// Not enforced, and therefore refused.
-    #[serde(deserialize_with = "refuse_disk_limit")]
-    pub disk_mb: (),
+    /// Megabytes that a call may add to the project's folder.
+    #[serde(deserialize_with = "file_size")]
+    pub disk_mb: Option<u64>,
     /// Not enforced, and therefore refused.
     #[serde(deserialize_with = "refuse_cpu_share")]
     pub cpu_percent: (),
@@ -66,6 +66,8 @@ pub struct SandboxLimits {
     pub time_ms: Option<u64>,
     /// Size in bytes of a file that is written.
     pub file_bytes: Option<u64>,
+    /// Bytes that a call may add to the project's folder.
+    pub disk_bytes: Option<u64>,
     /// Paths below the project's folder.
     pub paths: SandboxPaths,
 }
@@ -95,6 +97,7 @@ impl SandboxLimits {
             processes: all.iter().filter_map(|one| one.processes).min(),
             time_ms: least(|one| one.time),
             file_bytes: bytes(least(|one| one.file_mb)),
+            disk_bytes: bytes(least(|one| one.disk_mb)),
             paths: SandboxPaths {
                 hidden: lists(|one| &one.hidden).concat(),
                 read_only: lists(|one| &one.read_only).concat(),
@@ -181,10 +184,6 @@ fn paths<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::E
         }
     });
     tidied.collect::<Result<Vec<_>, _>>().map(Some)
-}
-
-fn refuse_disk_limit<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
-    Err(D::Error::custom("disk_mb can't be enforced: the system counts no total; file_mb limits the size of each file"))
 }
 
 fn refuse_cpu_share<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {

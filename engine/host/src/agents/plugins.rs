@@ -1,7 +1,9 @@
 //! Reads the plugins folder: tool files in JSON, and Python files with `@llm_tool`. Nothing of them is run here, and
 //! each file that gives no tool is reported.
 
-use super::{MAX_PLUGIN_BYTES, MAX_PLUGIN_FILES, PLUGINS_FOLDER};
+use super::{MAX_PLUGIN_BYTES, MAX_PLUGIN_FILES};
+use crate::kernel::note_environment::LOCK_ENDING;
+use crate::tools::tool_environment::PLUGINS_FOLDER;
 use agent::{python_plugin, tool_file};
 use std::path::{Path, PathBuf};
 use store::UserTool;
@@ -18,8 +20,8 @@ pub(super) fn read_plugin_tools(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
     }
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Hidden files and Python's own folder are no plugins and aren't meant to be.
-        if name.starts_with('.') || name == "__pycache__" {
+        // Hidden files, locks of packages and Python's own folder are no plugins and aren't meant to be.
+        if name.starts_with('.') || name == "__pycache__" || name.ends_with(LOCK_ENDING) {
             continue;
         }
         let shown = format!("{PLUGINS_FOLDER}/{name}");

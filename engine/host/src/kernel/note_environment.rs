@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use store::BlobHash;
 
 /// Suffix of the lock file, after the name of the note's file.
-const LOCK_ENDING: &str = ".lock";
+pub(crate) const LOCK_ENDING: &str = ".lock";
 /// Prefix of an environment's name while it's being created, followed by the process id.
 const UNFINISHED_PREFIX: &str = ".new-";
 /// Maximum size of a lock file in bytes; larger ones aren't read.
@@ -53,7 +53,7 @@ pub enum MissingEnvironment {
     #[error("its packages ({0}) aren't installed")]
     NotLocked(String),
     /// The lock file was made from other properties.
-    #[error("its properties list other packages ({0}) than its lock file has")]
+    #[error("it lists other packages ({0}) than its lock file has")]
     OtherPackages(String),
     /// The lock file exists, but the environment doesn't.
     #[error("its packages ({0}) aren't installed on this computer")]
@@ -150,8 +150,7 @@ impl EnvironmentLock {
     }
 
     fn to_text(&self) -> String {
-        let mut text =
-            "# The packages of a note, locked by `tracebook kernels env`; pip and uv read this file, too.\n".to_owned();
+        let mut text = "# Packages locked by Tracebook; pip and uv read this file, too.\n".to_owned();
         text.push_str(&format!("{PYTHON_LINE}{}\n", self.python));
         if let Some(versions) = &self.made_of.requires_python {
             text.push_str(&format!("{REQUIRES_PYTHON_LINE}{versions}\n"));
@@ -344,7 +343,7 @@ impl EnvironmentSetup {
             ));
         }
         if dependencies.len() > MAX_DEPENDENCIES {
-            return Err(failed(format!("The note lists more than {MAX_DEPENDENCIES} packages."), "Remove some."));
+            return Err(failed(format!("There are more than {MAX_DEPENDENCIES} packages."), "Remove some."));
         }
         match requires_python {
             Some(wanted) if is_version_wanted(wanted, &[3, 9, 0]).is_none() => Err(failed(

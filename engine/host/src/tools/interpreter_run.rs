@@ -3,12 +3,14 @@
 
 use super::script_files::{ScriptFileRequest, answer_file_request};
 use super::shell::{self, append_end_note, end_child};
+use super::tool_environment::ToolPython;
 use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::process_group::start_in_own_group;
 use crate::sandbox_limits::limit_arguments;
+use ::sandbox::FolderGrowth;
 use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;
 use agent::tool_job::{ToolOutcome, WebAccess};
@@ -59,7 +61,11 @@ struct RunOutput {
 #[derive(Clone, Copy)]
 pub(super) enum RunProgram<'a> {
     /// Python code. Its process works in the folder.
-    Python(&'a str),
+    Python {
+        code: &'a str,
+        /// The environment that it runs in; `None` for the built-in Python.
+        environment: Option<&'a ToolPython>,
+    },
     /// A function in JavaScript. Its process has no folder: the host reads and writes files for it.
     JavaScript(&'a ScriptToolCall),
 }
@@ -68,7 +74,7 @@ impl RunProgram<'_> {
     /// Returns the name for messages about the process.
     fn title(&self) -> &str {
         match self {
-            RunProgram::Python(_) => "Python",
+            RunProgram::Python { .. } => "Python",
             RunProgram::JavaScript(call) => &call.name,
         }
     }
@@ -76,7 +82,7 @@ impl RunProgram<'_> {
     /// Returns the code of the request that runs it.
     fn code(&self, run: &InterpreterRun<'_>) -> String {
         let call = match self {
-            RunProgram::Python(code) => return (*code).to_owned(),
+            RunProgram::Python { code, .. } => return (*code).to_owned(),
             RunProgram::JavaScript(call) => call,
         };
         let ToolGrants { fs, ui, process } = run.grants;
@@ -115,11 +121,16 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
     // A function in JavaScript asks for files, so its process works in an empty folder.
     let empty = match run.program {
         RunProgram::JavaScript(_) => Some(shell::PrivateFolder::new()?),
-        RunProgram::Python(_) => None,
+        RunProgram::Python { .. } => None,
     };
     command.args(empty.as_ref().map(|_| "--javascript")).arg("--shut").arg(&place.workspace);
     match run.program {
-        RunProgram::Python(_) => command.args(limit_arguments(run.limits, root.original_path())),
+        RunProgram::Python { environment, .. } => {
+            if let Some(environment) = environment {
+                command.arg("--environment").arg(&environment.python).arg("--advice").arg(&environment.advice);
+            }
+            command.args(limit_arguments(run.limits, root.original_path()))
+        }
         RunProgram::JavaScript(_) => {
             let most = run.limits.cpu_seconds.unwrap_or(MAX_SCRIPT_CPU_SECS).saturating_add(SCRIPT_CPU_GRACE_SECS);
             command.arg("--cpu-seconds").arg(most.to_string())
@@ -149,7 +160,13 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
                     line.clear();
                 }
             });
-            execute_code(place, (&mut input, &messages), run, stop, &mut heard)
+            let folder = root.original_path().to_owned();
+            let mut growth = run.limits.disk_bytes.map(|most| FolderGrowth::new(vec![folder], most));
+            let note = execute_code(place, (&mut input, &messages), run, (stop, growth.as_mut()), &mut heard);
+            match (note, growth.filter(FolderGrowth::has_grown_too_much)) {
+                (Ok(None), Some(growth)) => Ok(Some(grown_note(&growth))),
+                (note, _) => note,
+            }
         }
         None => Err(anyhow!("{title} could not be started (no pipe)")),
     };
@@ -172,13 +189,13 @@ fn execute_code(
     place: &ToolWorkspace,
     (input, messages): (&mut impl Write, &Receiver<Value>),
     run: &InterpreterRun<'_>,
-    stop: &StopSignal,
+    (stop, mut growth): (&StopSignal, Option<&mut FolderGrowth>),
     heard: &mut RunOutput,
 ) -> anyhow::Result<Option<String>> {
     let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
     let title = run.program.title();
     let ended = match run.program {
-        RunProgram::Python(_) => match run.limits.cpu_seconds {
+        RunProgram::Python { .. } => match run.limits.cpu_seconds {
             Some(most) => format!("(Python's process ended; it may use {most} s of processor time)"),
             None => "(Python's process ended)".to_owned(),
         },
@@ -203,10 +220,14 @@ fn execute_code(
         };
         if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
+        } else if let Some(growth) = growth.as_deref_mut()
+            && growth.is_exceeded()
+        {
+            return Ok(Some(grown_note(growth)));
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             let seconds = begun.elapsed().as_secs();
             return Ok(Some(match run.program {
-                RunProgram::Python(_) => format!("(stopped after {seconds} s)"),
+                RunProgram::Python { .. } => format!("(stopped after {seconds} s)"),
                 RunProgram::JavaScript(_) => format!("({title} was stopped after {seconds} s)"),
             }));
         }
@@ -275,6 +296,11 @@ fn execute_code(
             _ => {}
         }
     }
+}
+
+/// Returns what a result says where a call added too much to its folder.
+fn grown_note(growth: &FolderGrowth) -> String {
+    format!("(stopped: it added more than {} MB to the folder)", growth.max_growth() >> 20)
 }
 
 /// Returns the command that a request to the host asks for; `None` if it's a web request.

@@ -9,7 +9,7 @@ use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox::granted_paths;
 use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
 use crate::sandbox_limits::process_rules;
-use ::sandbox::{ProcessCensus, ProcessExcess};
+use ::sandbox::{FolderGrowth, ProcessCensus, ProcessExcess};
 use agent::config::SandboxLimits;
 use agent::tool_job::ToolOutcome;
 use anyhow::{anyhow, bail};
@@ -53,6 +53,8 @@ enum ShellExit {
     Background,
     TooMuchOutput,
     Excess(ProcessExcess),
+    /// It added more than this number of bytes to its folders.
+    Grown(u64),
     /// The sandbox's own process ended without a report.
     Silent,
 }
@@ -81,7 +83,12 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         file_bytes: shell.limits.file_bytes.unwrap_or(MAX_FILE_BYTES),
     };
     let before = VolumeSnapshot::capture(&root, &place.workspace);
+    let growth = shell
+        .limits
+        .disk_bytes
+        .map(|most| FolderGrowth::new(vec![root.original_path().to_owned(), private.path.clone()], most));
     let mut running = ShellProcess::start(place, &order, folder.original_path(), &private.path)?;
+    running.growth = growth;
     if let Some(command) = &stop.command {
         command.start(running.output.clone());
     }
@@ -111,6 +118,11 @@ fn finish(
     (seconds, processes, memory_bytes): (u64, usize, Option<u64>),
 ) -> anyhow::Result<ToolOutcome> {
     running.end_group();
+    if let (ShellExit::Verdict(SandboxVerdict::Exited(_)), Some(growth)) = (&end, &running.growth)
+        && growth.has_grown_too_much()
+    {
+        end = ShellExit::Grown(growth.max_growth());
+    }
     let mut output = running.read_output();
     drop(private);
     if output.len() > MAX_SHELL_OUTPUT_BYTES {
@@ -128,6 +140,7 @@ fn finish(
             None => format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30),
         },
         ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {processes} processes)"),
+        ShellExit::Grown(most) => format!("(stopped: it added more than {} MB to the folder)", most >> 20),
         ShellExit::TimedOut => format!("(stopped after {seconds} s)"),
         ShellExit::Cancelled | ShellExit::Background => "(cancelled)".to_owned(),
         ShellExit::TooMuchOutput => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
@@ -170,6 +183,8 @@ struct ShellProcess {
     child: Child,
     begun: Instant,
     processes: ProcessCensus,
+    /// What it adds to its folders, if that is limited.
+    growth: Option<FolderGrowth>,
     /// Open pipe that shows the sandbox that this process is still alive.
     _input: std::process::ChildStdin,
     verdict: Receiver<Option<SandboxReport>>,
@@ -228,7 +243,7 @@ impl ShellProcess {
             }
         });
         let (begun, refused) = (Instant::now(), Vec::new());
-        Ok(ShellProcess { child, begun, processes, _input: input, verdict, refused, output, ended })
+        Ok(ShellProcess { child, begun, processes, growth: None, _input: input, verdict, refused, output, ended })
     }
 
     fn wait_for_exit(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
@@ -253,6 +268,10 @@ impl ShellProcess {
                 return ShellExit::TooMuchOutput;
             } else if let Some(excess) = self.processes.find_excess() {
                 return ShellExit::Excess(excess);
+            } else if let Some(growth) = self.growth.as_mut()
+                && growth.is_exceeded()
+            {
+                return ShellExit::Grown(growth.max_growth());
             }
         }
     }

@@ -17,6 +17,7 @@ use super::native_output::NativeOutput;
 use super::{EnvironmentKernel, PythonGoneError, lock};
 use crate::outbox::{KernelOutbox, OutputStream};
 use crate::sandbox::interpreter_policy;
+use crate::stdin_request::asks_host;
 
 /// Maximum length of a line from Python, which is that of a message to the host.
 const MAX_PYTHON_LINE_BYTES: u64 = 64 << 20;
@@ -32,6 +33,8 @@ const TEMPORARY_FOLDER_PREFIX: &str = "tracebook-kernel-";
 /// Code that Python is started with: it reads the harness from the pipe and runs it.
 const START_SOURCE: &str = include_str!("../environment_start.py");
 const SERVE_SOURCE: &str = include_str!("../environment.py");
+/// Module through which a tool's program asks the host.
+const WEB_SOURCE: &str = include_str!("../web.py");
 
 /// A message from Python that the thread of cells waits for.
 pub(super) enum PythonReply {
@@ -92,10 +95,11 @@ impl PythonProcess {
         command.env("JOBLIB_MULTIPROCESSING", "0");
         let memory = machine_memory_bytes().min(kernel.grants.memory_bytes.unwrap_or(u64::MAX));
         let file_bytes = kernel.grants.file_bytes.unwrap_or(MAX_WRITTEN_FILE_BYTES);
+        let cpu_seconds = kernel.grants.cpu_seconds;
         #[allow(unsafe_code, reason = "std has no way to keep a descriptor open in a child, nor for its limits")]
         // SAFETY: between fork and exec, the closure only makes system calls and allocates nothing.
         unsafe {
-            command.pre_exec(move || prepare_child(inherited, memory, file_bytes));
+            command.pre_exec(move || prepare_child(inherited, memory, file_bytes, cpu_seconds));
         }
         let (child, walls) = start_confined(kernel, command, &temporary)?;
         drop((to_read, to_say));
@@ -114,8 +118,11 @@ impl PythonProcess {
             read_replies(BufReader::new(said), outbox, &question, &replies);
         })?;
         let harness = format!("{}\n\n{SERVE_SOURCE}", crate::CPYTHON_HARNESS);
-        let start =
-            json!({"harness": harness, "advice": kernel.advice, "walls": walls, "backend": crate::MATPLOTLIB_BACKEND});
+        let web = if asks_host() { WEB_SOURCE } else { "" };
+        let start = json!({
+            "harness": harness, "advice": kernel.advice, "walls": walls, "web": web,
+            "backend": crate::MATPLOTLIB_BACKEND,
+        });
         // If Python has ended already, the reading thread detects it.
         let _ = process.request(&start);
         Ok(process)
@@ -222,14 +229,15 @@ fn start_confined(
 }
 
 /// Prepares the child process before exec: keeps two pipes open, ends it with its parent, and sets resource limits.
-fn prepare_child(inherited: [i32; 2], memory: u64, file_bytes: u64) -> std::io::Result<()> {
+fn prepare_child(inherited: [i32; 2], memory: u64, file_bytes: u64, cpu_seconds: Option<u64>) -> std::io::Result<()> {
     let limits = [
-        (libc::RLIMIT_CORE, 0),
-        (libc::RLIMIT_FSIZE, file_bytes),
-        (libc::RLIMIT_NOFILE, MAX_OPEN_FILES),
-        (libc::RLIMIT_DATA, memory),
+        Some((libc::RLIMIT_CORE, 0)),
+        Some((libc::RLIMIT_FSIZE, file_bytes)),
+        Some((libc::RLIMIT_NOFILE, MAX_OPEN_FILES)),
+        Some((libc::RLIMIT_DATA, memory)),
+        cpu_seconds.map(|most| (libc::RLIMIT_CPU, most.max(1))),
     ];
-    for (kind, most) in limits {
+    for (kind, most) in limits.into_iter().flatten() {
         let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
         #[allow(unsafe_code, reason = "std has no wrapper for setrlimit")]
         // SAFETY: setrlimit reads the one struct that it is given.
@@ -299,6 +307,16 @@ fn read_replies(mut said: impl BufRead, outbox: &KernelOutbox, question: &Atomic
             continue;
         } else if let Some(number) = take("ask") {
             question.store(number.as_u64().unwrap_or(0), Ordering::Release);
+            if let Some(request) = take("web") {
+                if asks_host() {
+                    outbox.send("web_request", json!({"request": request}));
+                } else {
+                    // The host answers no such request, so Python would wait forever.
+                    eprintln!("tracebook kernel: a web request without permission");
+                    return;
+                }
+                continue;
+            }
             let (prompt, password) = (take("prompt"), take("password"));
             outbox.send("input_request", json!({"prompt": prompt, "password": password == Some(Value::Bool(true))}));
             continue;

@@ -24,6 +24,7 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::{model_context, prompt_quote, task_block::TaskStatus};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::{DocId, RunEnding, RunOrigin, StepKind, TodoStatus, ToolCall};
@@ -84,11 +85,23 @@ impl crate::session::state::runs::RunsState {
         all
     }
 
-    /// Returns the cost in US dollars of a run with all runs delegated from it, and the expected cost of their pending
+    /// Returns a run and all runs whose cost counts for its budget: those delegated from it, and tasks of its plan that
+    /// other devices carry out.
+    pub fn paid_runs(&self, run: DocId) -> Vec<DocId> {
+        let mut all = self.run_family(run);
+        let read = all.iter().filter_map(|id| self.runs.get(id));
+        let sent = read.flat_map(|run| sent_task_calls(run.id, &run.steps)).map(|sent| sent.run);
+        let sent: BTreeSet<DocId> =
+            sent.filter(|id| !all.contains(id) && self.run_summaries.contains_key(id)).collect();
+        all.extend(sent);
+        all
+    }
+
+    /// Returns the cost in US dollars of a run with all runs that it pays for, and the expected cost of their pending
     /// calls.
     pub(super) fn family_cost(&self, run: DocId) -> (f64, f64) {
         let (mut spent, mut coming) = (0.0, 0.0);
-        for id in self.run_family(run) {
+        for id in self.paid_runs(run) {
             spent += self.run_summaries.get(&id).and_then(|line| line.spent.cost).unwrap_or(0.0);
             coming += self.runs.get(&id).map_or(0.0, AgentRun::pending_cost);
         }
@@ -225,6 +238,7 @@ impl RunsState {
                 .min((self.watchdog_limits(run).tool / 1_000).max(1)),
             web: None,
             grants: store::ToolGrants::default(),
+            packages: None,
         })
     }
 
@@ -268,6 +282,9 @@ impl RunsState {
         let [child, session] = sent.map_or_else(|| bytes.map(DocId::random), |sent| [sent.run, sent.session]);
         let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
         let allow = self.rules.iter().filter(leave).map(handed).collect();
+        let budget = arguments.get("budget").and_then(Value::as_f64);
+        // Another device doesn't know what the plan has spent.
+        let left = if device.is_empty() { None } else { self.remaining_budget(id) };
         let question = RunRequest {
             run: child,
             session,
@@ -276,7 +293,7 @@ impl RunsState {
             parent: None,
             text: goal.to_owned(),
             agent: Some(name.to_owned()),
-            budget: arguments.get("budget").and_then(Value::as_f64),
+            budget: budget.into_iter().chain(left).reduce(f64::min),
             allow,
             button: None,
             recall: RecallOptions {
@@ -399,6 +416,16 @@ impl RunsState {
                 self.update_task_status(turn, files, sync, id, &task, TaskStatus::Open);
             }
         }
+    }
+
+    /// Returns what is left in US dollars of the budgets of a run and its parent runs; `None` if none has one.
+    fn remaining_budget(&self, id: DocId) -> Option<f64> {
+        let left = |above: DocId| {
+            let budget = self.runs.get(&above)?.about.budget?;
+            let (spent, coming) = self.family_cost(above);
+            Some((budget - spent - coming).max(0.0))
+        };
+        self.ancestors(id).into_iter().filter_map(left).reduce(f64::min)
     }
 
     /// Returns why a run may not spend `more` US dollars of its own or a parent run's budget, as a sentence; `None` if

@@ -19,6 +19,7 @@ use agent::memory::{MEMORY_FOLDER, RecallOptions};
 use agent::notice::Notice;
 use agent::planner::{self, TaskPlan};
 use agent::policy::ToolPolicy;
+use agent::run_records::RunSummary;
 use agent::sent_task::sent_task_prompt;
 use agent::task_block::{self, TaskBlock, TaskStatus};
 use agent::tool_catalog::BuiltInTool;
@@ -34,6 +35,9 @@ use store::{
 
 /// Maximum number of requests to a model for a plan before rules make it.
 const MAX_PLAN_ATTEMPTS: u8 = 2;
+
+/// Maximum number of earlier runs of a plan whose results go along with tasks that are sent.
+const MAX_EARLIER_RUNS: usize = 5;
 
 /// The folders of a project.
 const PROJECT_FOLDERS: [&str; 6] = [
@@ -91,11 +95,10 @@ impl RunsState {
         workspace: &WorkspaceState,
         id: DocId,
     ) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        if let Some(why) = run.orchestrator.budget_stop_reason.take() {
-            let words = format!("{why} What was done is kept; the tasks that are left wait.");
-            return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
+        if self.stop_over_budget(turn, files, sync, workspace, id) {
+            return;
         }
+        let Some(run) = self.runs.get(&id) else { return };
         let gone = match run.about.phase {
             0 => PhaseOutcome::Finished,
             1 => self.plan_phase(turn, files, sync, workspace, id),
@@ -107,7 +110,7 @@ impl RunsState {
             7 => PhaseOutcome::Finished,
             _ => self.memory_phase(turn, files, sync, id),
         };
-        if let PhaseOutcome::Waiting = gone {
+        if matches!(gone, PhaseOutcome::Waiting) || self.stop_over_budget(turn, files, sync, workspace, id) {
             return;
         }
         let Some(run) = self.runs.get(&id) else { return };
@@ -115,6 +118,64 @@ impl RunsState {
             Some(phase) => self.enter_phase(turn, sync, id, *phase),
             None => self.end_orchestrated_run(turn, files, sync, workspace, id),
         }
+    }
+
+    /// Ends a run whose budget doesn't allow its next task. Returns whether it did.
+    fn stop_over_budget(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> bool {
+        let run = self.runs.get_mut(&id);
+        let Some(why) = run.and_then(|run| run.orchestrator.budget_stop_reason.take()) else { return false };
+        let words = format!("{why} What was done is kept; the tasks that are left wait.");
+        self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
+        true
+    }
+
+    /// Returns runs that carried out the same plan before and are over, newest first.
+    fn earlier_runs_of_plan(&self, run: &AgentRun) -> Vec<DocId> {
+        let about = &run.about;
+        let is_same = |line: &RunSummary| {
+            (line.agent.as_str(), line.volume, &line.prompt) == (LEAD_AGENT, about.volume, &about.prompt)
+        };
+        let over = self.run_summaries.iter().filter(|(id, line)| **id != run.id && line.ending.is_some());
+        let same = over.filter(|(_, line)| is_same(line));
+        let mut same: Vec<(i64, DocId)> = same.map(|(id, line)| (line.start_time, *id)).collect();
+        same.sort_unstable();
+        same.into_iter().rev().take(MAX_EARLIER_RUNS).map(|(_, id)| id).collect()
+    }
+
+    /// Reads earlier runs of a plan whose tasks are sent: the results of those runs go along. Returns whether the run
+    /// waits for that.
+    fn read_earlier_runs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(run) = self.runs.get(&id).filter(|run| run.about.agent == LEAD_AGENT) else { return false };
+        let is_sent = |plan: TaskPlan| plan.tasks.iter().any(|task| task.device.is_some());
+        if !current_plan(run).is_some_and(is_sent) {
+            return false;
+        }
+        let is_unread = |id: &DocId| !self.runs.contains_key(id) && !self.read_errors.contains_key(id);
+        let mut unread = self.earlier_runs_of_plan(run);
+        unread.retain(is_unread);
+        for earlier in &unread {
+            // It's in the list of runs, so it can be opened.
+            let _ = self.open_run(turn, *earlier);
+        }
+        if !unread.is_empty() {
+            self.stalled_runs.insert(id);
+        }
+        !unread.is_empty()
+    }
+
+    /// Returns the prompt of a task that is sent, with results of this run and of earlier runs of its plan.
+    fn sent_prompt(&self, run: &AgentRun, task: &TaskBlock) -> String {
+        let earlier = self.earlier_runs_of_plan(run);
+        let earlier = earlier.iter().filter_map(|id| self.runs.get(id));
+        let steps: Vec<&[ExecutionStep]> = [run].into_iter().chain(earlier).map(|run| run.steps.as_slice()).collect();
+        sent_task_prompt(&steps, task)
     }
 
     /// Starts the first phase of an orchestrating run, before memory is consulted.
@@ -418,7 +479,10 @@ impl RunsState {
         workspace: &WorkspaceState,
         id: DocId,
     ) -> PhaseOutcome {
-        if self.ask_for_assignments(turn, sync, id) || self.begin_tasks(turn, files, sync, workspace, id) {
+        if self.read_earlier_runs(turn, id)
+            || self.ask_for_assignments(turn, sync, id)
+            || self.begin_tasks(turn, files, sync, workspace, id)
+        {
             PhaseOutcome::Waiting
         } else {
             PhaseOutcome::Finished
@@ -559,10 +623,19 @@ impl RunsState {
         if begun.is_empty() {
             return false;
         }
+        // Other tasks are stopped by their next call of a model; a task that is sent isn't.
+        if begun.iter().any(|(task, _)| task.device.is_some())
+            && let Some(why) = self.over_own_budget(id, 0.0)
+        {
+            if let Some(run) = self.runs.get_mut(&id) {
+                run.orchestrator.budget_stop_reason = Some(why);
+            }
+            return false;
+        }
         let mut calls = Vec::new();
         for (task, agent) in begun {
             let goal = match &task.device {
-                Some(_) => self.runs.get(&id).map_or_else(String::new, |run| sent_task_prompt(&run.steps, &task)),
+                Some(_) => self.runs.get(&id).map_or_else(String::new, |run| self.sent_prompt(run, &task)),
                 None => task.prompt(),
             };
             let mut arguments = into_object(json!({

@@ -22,7 +22,7 @@ use agent::secrets::mask_guard::mask_write_refusal;
 use agent::server_request::is_server_request;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
-use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
+use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
 use agent::tool_lines::{line_range, requested_lines};
 use agent::tool_program::tool_program;
 use agent::tool_spec::{ToolRisk, ToolSpec};
@@ -323,7 +323,7 @@ impl RunsState {
             }
             Some(BuiltInTool::RunPython) => {
                 let (code, grants) = (string_argument(arguments, "code").to_owned(), ToolGrants::default());
-                ToolJob::Python { root, code, seconds, web: None, grants }
+                ToolJob::Python { root, code, seconds, web: None, grants, packages: None }
             }
             Some(BuiltInTool::GitStatus) => ToolJob::Git { root, what: GitJob::Status },
             Some(BuiltInTool::GitDiff) => {
@@ -424,7 +424,11 @@ impl RunsState {
                 let grants = tool.grants;
                 match tool.language {
                     ToolLanguage::Python => {
-                        ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants }
+                        let packages = match ToolPackages::of(tool) {
+                            Ok(packages) => packages.map(Box::new),
+                            Err(why) => return Some(failed_outcome(why.to_string())),
+                        };
+                        ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants, packages }
                     }
                     ToolLanguage::JavaScript => {
                         let call = Box::new(ScriptToolCall::new(tool, arguments));

@@ -1,0 +1,265 @@
+//! Settings of agents that are typed: when traces are followed, which tools ask, limits of cost and time, and limits of
+//! the sandbox. They are in `config.yaml`, which checks what is typed.
+
+use agent::config::AgentConfig;
+use agent_ui::config_writer::config_value;
+use host::maintenance::config_edit::ConfigChange;
+use serde_json::Value;
+use ui::setting_rows::{SettingsRows, text};
+
+/// What separates entries of a list of tools. An entry such as `write_file: a,b/*` may have commas.
+const TOOL_SEPARATOR: char = ';';
+
+/// A value of the configuration that is typed.
+struct TypedSetting {
+    name: &'static str,
+    about: &'static str,
+    /// The keys that lead to it.
+    keys: [&'static str; 2],
+    /// What an empty field means.
+    hint: &'static str,
+    /// Returns the text of the current value.
+    kept: fn(&AgentConfig) -> String,
+    /// Returns the value for what was typed.
+    value: fn(&str) -> Value,
+}
+
+static SETTINGS: [TypedSetting; 20] = [
+    TypedSetting {
+        name: "Confidence for replays",
+        about: "0 to 1. Above it, a trace is replayed without being told to. At 1, only pinned ones are.",
+        keys: ["memory", "follow_confidence"],
+        hint: "0.9",
+        kept: |config| config.memory.follow_confidence.to_string(),
+        value: |typed| match typed {
+            "" => AgentConfig::default().memory.follow_confidence.into(),
+            typed => number(typed),
+        },
+    },
+    TypedSetting {
+        name: "Tools that always ask",
+        about: "With ; between them, such as write_file; shell: cargo *. A name that no tool has stops runs.",
+        keys: ["approval", "always_approve"],
+        hint: "none",
+        kept: |config| tools_text(&config.approval.always_approve),
+        value: tools,
+    },
+    TypedSetting {
+        name: "Tools that never ask",
+        about: "With ; between them. A tool that is in the list above asks.",
+        keys: ["approval", "never_approve"],
+        hint: "none",
+        kept: |config| tools_text(&config.approval.never_approve),
+        value: tools,
+    },
+    TypedSetting {
+        name: "Tools that are never called",
+        about: "With ; between them. This wins over all other rules.",
+        keys: ["approval", "deny"],
+        hint: "none",
+        kept: |config| tools_text(&config.approval.deny),
+        value: tools,
+    },
+    TypedSetting {
+        name: "Cost limit of a session",
+        about: "US dollars. An agent stops before a call that costs more.",
+        keys: ["llm", "cost_limit"],
+        hint: "no limit",
+        kept: |config| number_text(config.llm.cost_limit),
+        value: number,
+    },
+    TypedSetting {
+        name: "Cost limit of a request",
+        about: "US dollars. A model that costs more isn't asked.",
+        keys: ["llm", "request_cost_limit"],
+        hint: "no limit",
+        kept: |config| number_text(config.llm.request_cost_limit),
+        value: number,
+    },
+    TypedSetting {
+        name: "Fallback models",
+        about: "Providers that are asked, in this order, when the chosen one doesn't answer. With commas.",
+        keys: ["llm", "fallback"],
+        hint: "none",
+        kept: |config| config.llm.fallback.join(", "),
+        value: |typed| entries(typed, ','),
+    },
+    TypedSetting {
+        name: "Wait for a model's answer",
+        about: "How long a model may be silent before its answer begins, such as 3 min.",
+        keys: ["watchdog", "first_byte"],
+        hint: "3 min",
+        kept: |config| time_text(config.watchdog.first_byte),
+        value: time,
+    },
+    TypedSetting {
+        name: "Wait for a local model's answer",
+        about: "The same for a model on this machine.",
+        keys: ["watchdog", "first_byte_local"],
+        hint: "15 min",
+        kept: |config| time_text(config.watchdog.first_byte_local),
+        value: time,
+    },
+    TypedSetting {
+        name: "Silence of a model",
+        about: "How long a model may be silent in the middle of its answer.",
+        keys: ["watchdog", "silence"],
+        hint: "5 min",
+        kept: |config| time_text(config.watchdog.silence),
+        value: time,
+    },
+    TypedSetting {
+        name: "Time limit of an answer",
+        about: "How long the whole answer of a model may take.",
+        keys: ["watchdog", "call"],
+        hint: "1 h",
+        kept: |config| time_text(config.watchdog.call),
+        value: time,
+    },
+    TypedSetting {
+        name: "Time limit of a tool",
+        about: "How long a call of a tool may take, whatever it asks for.",
+        keys: ["watchdog", "tool"],
+        hint: "10 min",
+        kept: |config| time_text(config.watchdog.tool),
+        value: time,
+    },
+    TypedSetting {
+        name: "Time limit of a run",
+        about: "How long a run may work. Time that it waits for you doesn't count.",
+        keys: ["watchdog", "run"],
+        hint: "no limit",
+        kept: |config| time_text(config.watchdog.run),
+        value: time,
+    },
+    TypedSetting {
+        name: "Memory of the sandbox",
+        about: "Megabytes for all processes of a command together, from 64.",
+        keys: ["sandbox", "memory_mb"],
+        hint: "4096",
+        kept: |config| whole_text(config.sandbox.memory_mb),
+        value: number,
+    },
+    TypedSetting {
+        name: "Processor time in the sandbox",
+        about: "Seconds for each process.",
+        keys: ["sandbox", "cpu_seconds"],
+        hint: "no limit",
+        kept: |config| whole_text(config.sandbox.cpu_seconds),
+        value: number,
+    },
+    TypedSetting {
+        name: "Processes in the sandbox",
+        about: "Processes and threads of a command, up to 512.",
+        keys: ["sandbox", "processes"],
+        hint: "512",
+        kept: |config| whole_text(config.sandbox.processes),
+        value: number,
+    },
+    TypedSetting {
+        name: "Size of files from the sandbox",
+        about: "Megabytes of each file that is written.",
+        keys: ["sandbox", "file_mb"],
+        hint: "1024",
+        kept: |config| whole_text(config.sandbox.file_mb),
+        value: number,
+    },
+    TypedSetting {
+        name: "Disk space of a call",
+        about: "Megabytes that a call of a command, Python or a tool may add to the project's folder.",
+        keys: ["sandbox", "disk_mb"],
+        hint: "no limit",
+        kept: |config| whole_text(config.sandbox.disk_mb),
+        value: number,
+    },
+    TypedSetting {
+        name: "Hidden paths",
+        about: "Paths below a project's folder that agents and cells don't see. With commas.",
+        keys: ["sandbox", "hidden"],
+        hint: "none",
+        kept: |config| config.sandbox.hidden.as_deref().unwrap_or_default().join(", "),
+        value: |typed| entries(typed, ','),
+    },
+    TypedSetting {
+        name: "Paths that can only be read",
+        about: "Paths below a project's folder that agents and cells don't change. With commas.",
+        keys: ["sandbox", "read_only"],
+        hint: "none",
+        kept: |config| config.sandbox.read_only.as_deref().unwrap_or_default().join(", "),
+        value: |typed| entries(typed, ','),
+    },
+];
+
+/// Draws the settings. Returns the changes of the configuration.
+pub(crate) fn show(lines: &mut SettingsRows<'_>, config: &AgentConfig) -> Vec<ConfigChange> {
+    let mut changes = Vec::new();
+    for setting in &SETTINGS {
+        lines.show_matching_row(setting.name, setting.about, |ui| {
+            if let Some(typed) = text(ui, setting.name, &(setting.kept)(config), setting.hint) {
+                changes.push(config_value(&setting.keys, (setting.value)(typed.trim())));
+            }
+        });
+    }
+    changes
+}
+
+/// Returns a number, or what was typed: then the configuration says what it takes.
+fn number(typed: &str) -> Value {
+    if typed.is_empty() {
+        return Value::Null;
+    }
+    let whole = typed.parse::<u64>().ok().map(Value::from);
+    whole.or_else(|| typed.parse::<f64>().ok().map(Value::from)).unwrap_or_else(|| typed.into())
+}
+
+fn time(typed: &str) -> Value {
+    if typed.is_empty() { Value::Null } else { typed.into() }
+}
+
+fn tools(typed: &str) -> Value {
+    entries(typed, TOOL_SEPARATOR)
+}
+
+fn entries(typed: &str, separator: char) -> Value {
+    typed.split(separator).map(str::trim).filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into()
+}
+
+fn tools_text(list: &[String]) -> String {
+    list.join("; ")
+}
+
+fn number_text(number: Option<f64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+fn whole_text(number: Option<impl ToString>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// Formats a time limit in milliseconds, as the configuration reads it.
+fn time_text(limit: Option<u64>) -> String {
+    match limit {
+        None => String::new(),
+        Some(limit) if limit % 3_600_000 == 0 => format!("{} h", limit / 3_600_000),
+        Some(limit) if limit % 60_000 == 0 => format!("{} min", limit / 60_000),
+        Some(limit) => format!("{} s", limit as f64 / 1_000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{entries, number, time_text};
+    use serde_json::json;
+
+    #[test]
+    fn what_is_typed_becomes_a_value() {
+        for (typed, value) in [("", json!(null)), ("5", json!(5)), ("0.25", json!(0.25)), ("a lot", json!("a lot"))] {
+            assert_eq!(number(typed), value);
+        }
+        assert_eq!(entries("shell: cargo *;; write_file ;", ';'), json!(["shell: cargo *", "write_file"]));
+        for (limit, text) in [(180_000, "3 min"), (3_600_000, "1 h"), (1_500, "1.5 s"), (90_000, "90 s")] {
+            assert_eq!(time_text(Some(limit)), text);
+        }
+        assert_eq!(time_text(None), "");
+    }
+}
