@@ -108,6 +108,9 @@ pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments)
         return Ok(EXIT_DONE);
     }
     let limit = super::parse::number_option("count", args.count.as_deref())?.unwrap_or(u64::MAX);
+    if limit == 0 {
+        return Err(CliError::usage("--count wants a whole number from 1, not “0”"));
+    }
     let cursor = Arc::new(Mutex::new(EventCursor::default()));
     let first = cursor.clone();
     scene.handle.read(move |session| {

@@ -284,6 +284,9 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
 
 /// Splits a goal into tasks, by rules or by a model.
 fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String) -> Result<u8, CliError> {
+    if goal.trim().is_empty() {
+        return Err(CliError::usage("enter a goal"));
+    }
     let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     if args.model {
         let run = agents::new_doc_id();

@@ -43,8 +43,15 @@ pub fn unknown_approval_name(config: &AgentConfig, tools: &[String]) -> Option<S
 }
 
 fn fault_of_entry(entry: &str, allows: bool, config: &AgentConfig, tools: &[String]) -> Option<String> {
-    let name = CallPattern::parse(entry).tool;
+    let CallPattern { tool: name, argument } = CallPattern::parse(entry);
     let shown = quote_inline(&name, 60);
+    if argument.as_deref() == Some("") {
+        return Some(format!(
+            "nothing stands after the colon of {}. Write {shown} for all its calls, or {} for some.",
+            quote_inline(entry.trim(), 60),
+            quote_inline(&format!("{name}: PATTERN"), 60)
+        ));
+    }
     if ACTION_NAMES.iter().any(|(action, _)| *action == entry.trim()) {
         return (allows && BROAD_ACTION_NAMES.contains(&name.as_str())).then(|| {
             format!(
@@ -95,6 +102,7 @@ mod tests {
         assert_eq!(said("deny: [write_flie]"), hint);
         assert!(said("always_approve: [nonsense]").ends_with("`tracebook tools` lists those that there are."));
         assert!(said("deny: [other/open]").contains("no MCP server “other”"));
+        assert!(said("deny: ['shell: ']").contains("Write “shell” for all its calls"));
         assert!(said("never_approve: [deploy_production]").contains("always needs approval"));
     }
 

@@ -100,6 +100,11 @@ pub enum ModelDelta {
     Text(String),
     /// A piece of the model's reasoning.
     Thinking(String),
+    /// A piece of a tool call. The call itself comes with the whole answer.
+    ToolCall {
+        /// Size of the piece in bytes.
+        bytes: u64,
+    },
     /// The call failed and is retried; pieces received so far don't count.
     Retry {
         /// The reason and the time of the retry, as a sentence.

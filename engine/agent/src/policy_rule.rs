@@ -427,7 +427,7 @@ impl CallPattern {
         }
         let Some(argument) = self.argument.as_deref() else { return true };
         let parsed = |key: &str, own: &str| match key {
-            "command" => shell_words::matches_command(argument, own),
+            "command" => shell_words::matches_command(argument, own) || shell_words::may_contain_command(argument, own),
             "url" => WebAddress::read(own).is_ok_and(|address| {
                 matches_wildcard(argument, &address.text) || matches_address(argument, &address, false)
             }),

@@ -235,11 +235,15 @@ impl ScheduleTrigger {
         if event == "failed run" {
             return Ok(Some(ScheduleTrigger::FailedRun));
         }
-        let pattern = event.strip_prefix("change ").map(str::trim).filter(|pattern| !pattern.is_empty());
-        match pattern {
+        let pattern = event.strip_prefix("change ").map(|pattern| pattern.trim().trim_start_matches("./"));
+        let shown = || when.chars().take(MAX_EXPRESSION_BYTES).collect();
+        match pattern.filter(|pattern| !pattern.is_empty()) {
             Some(_) if when.len() > MAX_EXPRESSION_BYTES => Err(ScheduleTimeError::TooLong),
+            Some(pattern) if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") => {
+                Err(ScheduleTimeError::OutsideVolume { when: shown() })
+            }
             Some(pattern) => Ok(Some(ScheduleTrigger::FileChange { pattern: pattern.to_owned() })),
-            None => Err(ScheduleTimeError::NoEvent { when: when.chars().take(MAX_EXPRESSION_BYTES).collect() }),
+            None => Err(ScheduleTimeError::NoEvent { when: shown() }),
         }
     }
 
@@ -340,6 +344,12 @@ pub enum ScheduleTimeError {
         when: String,
         /// The parser's message.
         why: String,
+    },
+    /// The pattern is for files that no volume can have.
+    #[error("“{when}” never happens: files are named from the volume's folder, as in “on change Inbox/*”")]
+    OutsideVolume {
+        /// The text.
+        when: String,
     },
     /// The text names no event that starts a schedule.
     #[error("“{when}” names no event; write “on change Inbox/*” or “on failed run”")]
@@ -484,7 +494,8 @@ mod tests {
         assert_eq!(ScheduleTrigger::parse("on change Inbox/*"), Ok(Some(change("Inbox/*"))));
         assert_eq!(ScheduleTrigger::parse(" on failed run "), Ok(Some(ScheduleTrigger::FailedRun)));
         assert_eq!(ScheduleTrigger::parse("0 9 * * *"), Ok(None));
-        for wrong in ["on ", "on change", "on change ", "on fire"] {
+        assert_eq!(ScheduleTrigger::parse("on change ./Inbox/*"), Ok(Some(change("Inbox/*"))));
+        for wrong in ["on ", "on change", "on change ", "on fire", "on change ../*", "on change /etc/*"] {
             assert!(ScheduleTrigger::parse(wrong).is_err() || ScheduleTrigger::parse(wrong) == Ok(None), "{wrong}");
             assert!(schedule(wrong, 0).next_upcoming(UnixMillis(0)).is_err(), "{wrong}");
         }

@@ -189,7 +189,7 @@ pub enum SessionFileError {
     #[error("it is {what} of version {version}; version {SESSION_FILE_VERSION} is understood")]
     OtherVersion { what: &'static str, version: u64 },
     /// It has no version.
-    #[error("it isn't a {what}: it has no version")]
+    #[error("it isn't an {what}: it has no version")]
     NoVersion { what: &'static str },
     /// It has more than `MAX_IMPORTED_ITEMS` items.
     #[error("it has more than {MAX_IMPORTED_ITEMS} {items}")]

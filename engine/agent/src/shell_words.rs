@@ -38,6 +38,34 @@ pub fn matches_command(pattern: &str, line: &str) -> bool {
     count && pattern.iter().zip(&words).all(same)
 }
 
+/// Returns whether a command that matches a pattern may be anywhere in a shell line: after `;` or `&&`, in a
+/// substitution, behind a program such as `env` or `xargs`, or in quotes, which `sh -c` would run. The program may be
+/// named by its path. Patterns that ask or deny use this, because one command too many is better than one that is
+/// missed. A name that the shell only makes up while it runs, as in `$X -f`, isn't found.
+pub fn may_contain_command(pattern: &str, line: &str) -> bool {
+    const ENDS: [char; 12] = [';', '&', '|', '<', '>', '(', ')', '{', '}', '`', '\n', '\r'];
+    let Some(pattern) = split(pattern, true) else { return false };
+    let mut pattern: Vec<&str> = pattern.iter().flat_map(|word| word.text.split_whitespace()).collect();
+    let any = WILDCARD_MARKER.to_string();
+    let open = pattern.len() > 1 && pattern.last().is_some_and(|last| *last == any);
+    if open {
+        pattern.pop();
+    }
+    let Some((program, arguments)) = pattern.split_first() else { return false };
+    let same =
+        |pattern: &str, word: &str| super::policy_rule::matches_wildcard_parts(pattern.split(WILDCARD_MARKER), word);
+    line.split(ENDS).any(|part| {
+        let words: Vec<String> = part.split_whitespace().map(|word| word.replace(['\'', '"', '\\'], "")).collect();
+        (0..words.len()).any(|at| {
+            let (word, rest) = (&words[at], &words[at + 1..]);
+            let file = word.rsplit('/').next().unwrap_or_default();
+            let ends = if open { rest.len() >= arguments.len() } else { rest.len() == arguments.len() };
+            ends && (same(program, word) || same(program, file))
+                && arguments.iter().zip(rest).all(|(pattern, word)| same(pattern, word))
+        })
+    })
+}
+
 fn split(line: &str, pattern: bool) -> Option<Vec<ShellWord>> {
     let mut words: Vec<ShellWord> = Vec::new();
     let mut word: Option<ShellWord> = None;
@@ -166,6 +194,43 @@ mod tests {
             ("make", "make install", false),
         ] {
             assert_eq!(matches_command(pattern, line), fit, "{pattern} {line}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_found_anywhere_in_a_line() {
+        for line in [
+            "rm",
+            "rm -f x",
+            "true; rm -f x",
+            "true && rm x",
+            "true\nrm x",
+            "(rm x)",
+            "echo $(rm x)",
+            "echo `rm x`",
+            "/bin/rm -f x; ls",
+            "X=1 env rm x",
+            "sh -c 'rm -f x'",
+            "sh -c \"cd a;rm -f x\"",
+            "'r'm x",
+            "r\\m x",
+            "find . -exec rm {} +",
+            "ls | xargs rm",
+        ] {
+            assert!(may_contain_command("rm *", line), "{line:?}");
+        }
+        for line in ["", "ls rmdir", "rmx y", "a/rm/b", "echo rm-x"] {
+            assert!(!may_contain_command("rm *", line), "{line:?}");
+        }
+        for (pattern, line, fit) in [
+            ("git push", "cd a; git push > log", true),
+            ("git push", "git push --dry-run", false),
+            ("git push *", "git status && git push -f", true),
+            ("git push *", "git pull", false),
+            ("* --force", "git --force", true),
+            ("a | *", "a | b", false),
+        ] {
+            assert_eq!(may_contain_command(pattern, line), fit, "{pattern} {line}");
         }
     }
 

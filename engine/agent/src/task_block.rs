@@ -270,6 +270,27 @@ pub fn with_task_status(text: &str, id: &str, standing: TaskStatus) -> Option<St
     (new != text).then_some(new)
 }
 
+/// Returns the US dollars to which a constraint limits the cost: `None` if it's about something else, and `Some(None)`
+/// if the amount can't be read.
+fn cost_limit(words: &str) -> Option<Option<f64>> {
+    let lower = words.to_lowercase();
+    let has = |names: &[&str]| lower.split(|letter: char| !letter.is_alphabetic()).any(|word| names.contains(&word));
+    let noun = ["cost", "budget"].iter().filter_map(|noun| Some(lower.find(noun)? + noun.len())).min();
+    let after = &lower[noun.filter(|_| has(&["max", "maximum"]) && has(&["cost", "costs", "budget"]))?..];
+    let amount = match lower.split_once('$') {
+        Some((_, amount)) => amount,
+        None => after.trim_start_matches(['s', ':', '=', ' ']).trim_start_matches("usd"),
+    };
+    let amount = amount.trim_start();
+    let end = amount.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(amount.len());
+    let (digits, rest) = amount.split_at(end);
+    // `0,20` isn't 0, and without the sign the unit has to be dollars.
+    let goes_on = rest.starts_with(',') && rest[1..].starts_with(|letter: char| letter.is_ascii_digit());
+    let unit = rest.trim_matches([' ', '.']);
+    let is_dollars = lower.contains('$') || matches!(unit, "" | "usd" | "dollar" | "dollars" | "us dollars");
+    Some(digits.trim_end_matches('.').parse().ok().filter(|_| is_dollars && !goes_on))
+}
+
 impl TaskBlock {
     /// Formats the task as lines of a note.
     pub fn to_markdown(&self) -> String {
@@ -290,13 +311,13 @@ impl TaskBlock {
 
     /// Returns the maximum cost in US dollars, if a constraint sets it.
     pub fn budget(&self) -> Option<f64> {
-        self.constraints.iter().find_map(|words| {
-            let lower = words.to_lowercase();
-            let cost = lower.contains("max") && (lower.contains("cost") || lower.contains("budget"));
-            let (_, amount) = lower.split_once('$').filter(|_| cost)?;
-            let end = amount.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(amount.len());
-            amount[..end].trim_end_matches('.').parse().ok()
-        })
+        self.constraints.iter().find_map(|words| cost_limit(words)?)
+    }
+
+    /// Returns the first constraint that is to limit the cost, but whose amount can't be read. Without the amount the
+    /// task would have no limit.
+    fn unreadable_cost_limit(&self) -> Option<&str> {
+        self.constraints.iter().map(String::as_str).find(|words| cost_limit(words) == Some(None))
     }
 
     /// Returns whether the user is asked before the task begins.
@@ -343,6 +364,9 @@ pub enum TaskOrderError {
     /// A priority is above 100.
     #[error("the priority of the task {task} is over 100")]
     Priority { task: String },
+    /// A constraint is to limit the cost, but its amount can't be read.
+    #[error("the task {task} says \u{201c}{words}\u{201d}; write the amount as in \u{201c}Max cost $0.20\u{201d}")]
+    CostLimit { task: String, words: String },
     /// A tool doesn't exist.
     #[error("the task {task} needs the tool {tool}, which is not there")]
     MissingTool { task: String, tool: String },
@@ -364,6 +388,7 @@ pub enum TaskOrderError {
 /// Returns an error in these cases:
 /// - The plan has no tasks or too many.
 /// - A goal or priority is invalid, or an id occurs twice.
+/// - A limit of the cost can't be read.
 /// - A tool or a needed task doesn't exist.
 /// - Dependencies form a cycle.
 pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<Vec<usize>, TaskOrderError> {
@@ -381,6 +406,12 @@ pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<
         }
         if task.priority > 100 {
             return Err(TaskOrderError::Priority { task: id() });
+        }
+        if task.standing == TaskStatus::Open
+            && let Some(words) = task.unreadable_cost_limit()
+        {
+            let words = words.chars().take(80).collect();
+            return Err(TaskOrderError::CostLimit { task: id(), words });
         }
         if let Some(tool) = task.tools_required.iter().find(|tool| !tools.contains(*tool)) {
             return Err(TaskOrderError::MissingTool { task: id(), tool: tool.clone() });
@@ -516,6 +547,10 @@ mod tests {
             (vec![task("a", "A", &[]), task("a", "B", &[])], "two tasks are called a"),
             (vec![task("a", " ", &[])], "says nothing"),
             (vec![TaskBlock { tools_required: vec!["fly".to_owned()], ..task("a", "A", &[]) }], "the tool fly"),
+            (
+                vec![TaskBlock { constraints: vec!["Max cost €1".to_owned()], ..task("a", "A", &[]) }],
+                "“Max cost $0.20”",
+            ),
             (vec![task("a", "A", &[]); 51], "51 tasks"),
         ];
         for (tasks, why) in wrong {
@@ -530,6 +565,26 @@ mod tests {
         assert!(!holds_task_blocks("- [ ] milk\n- [ ] tea ^abc\n") && !holds_task_blocks("# Plan: none\n"));
         assert!(holds_task_blocks("# Plan: x\n\n- [ ] milk\n") && holds_task_blocks("- [ ] milk ^t2\n"));
         assert!(!is_plan("tasks.md") && !is_plan("notes/tasks/a.md") && !is_plan("tasks/a.csv"));
+    }
+
+    #[test]
+    fn a_limit_of_the_cost_is_read_or_refused() {
+        for (words, limit) in [
+            ("Max cost $0.20", Some(Some(0.2))),
+            ("maximum costs: $.5 per run", Some(Some(0.5))),
+            ("max budget 0.20", Some(Some(0.2))),
+            ("Max cost USD 3", Some(Some(3.0))),
+            ("Max cost = 3 US dollars.", Some(Some(3.0))),
+            ("Max cost banana", Some(None)),
+            ("Max cost $-1", Some(None)),
+            ("Max cost $0,20", Some(None)),
+            ("Max cost 3 EUR", Some(None)),
+            ("Max cost", Some(None)),
+            ("Maximize cost savings", None),
+            ("Must be Python", None),
+        ] {
+            assert_eq!(cost_limit(words), limit, "{words}");
+        }
     }
 
     proptest! {

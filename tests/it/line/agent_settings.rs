@@ -119,6 +119,30 @@ fn approval_lists_mean_what_they_say_or_nothing_runs() {
 }
 
 #[test]
+fn a_denied_command_does_not_run_behind_another_one() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let denied = body["messages"].to_string().contains("denies it");
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "true; env /bin/rm -f a.md"}))]),
+            _ => (if denied { "It was denied." } else { "Done." }.to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let before = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    let set = |lines: &str| house.write("W/config.yaml", format!("{before}{lines}").as_bytes());
+    set("approval: {never_approve: [shell], deny: ['shell: rm *']}\n");
+    let said = house.run(&["ask", "go", "--approve", "shell"]).code(0).text();
+    assert!(said.contains("It was denied.") && house.path("notes/a.md").exists(), "{said}");
+    // A command that is to be asked about is asked about there, too.
+    set("approval: {never_approve: [shell], always_approve: ['shell: rm *']}\n");
+    house.run(&["ask", "go", "--no-wait"]).code(1);
+    assert_eq!(house.run(&["approvals"]).good().text().lines().filter(|line| line.contains("waits")).count(), 1);
+    // A rule that could never fit isn't taken.
+    set("approval: {deny: ['shell:']}\n");
+    house.run(&["ask", "go"]).refused(2, "approval.deny: nothing stands after the colon of “shell:”");
+}
+
+#[test]
 fn a_slow_provider_is_remembered_and_the_cheapest_can_go_first() {
     let (slow, slow_sent) = slow_model("From slow.", Duration::from_millis(400));
     let (quick, quick_sent) = slow_model("From quick.", Duration::ZERO);
@@ -231,6 +255,8 @@ fn a_changed_file_begins_work_but_not_what_agents_change() {
     };
     let house = house(&model(script), &[("a.md", "one\n")]);
     house.run(&["schedule", "add", "on fire", "File it"]).refused(2, "“on fire” names no event");
+    house.run(&["schedule", "add", "on change ../*", "File it"]).refused(2, "“on change ../*” never happens");
+    house.run(&["events", "--follow", "--count", "0"]).refused(2, "from 1, not “0”");
     let said = house.run(&["schedule", "add", "on change Inbox/*", "File it", "--name", "inbox"]).good().text();
     assert!(said.starts_with("inbox: starts on change Inbox/*, while"), "{said}");
     let listed = house.run(&["schedule"]).good().text();

@@ -2,6 +2,7 @@
 //! as far as the user says, and what a stopped call has cost is counted.
 
 use super::agents::{Said, house, model, owns};
+use super::meaning::serve;
 use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -265,6 +266,27 @@ fn a_call_that_is_stopped_midway_is_counted_by_estimate() {
     assert!(steps.contains("Stopped by the user.") && steps.contains("counted by estimate"), "{steps}");
     let spent = house.run(&["budget", "--json"]).good().text();
     assert!(spent.contains("\"spent\":0.0"), "{spent}");
+}
+
+#[test]
+fn a_tool_call_that_breaks_off_is_counted_by_estimate() {
+    let house = paid(
+        &serve(|_| {
+            let arguments = format!("{{\"path\": \"b.md\", \"content\": \"{}", "x".repeat(400));
+            let function = json!({"name": "write_file", "arguments": arguments});
+            let call = json!({"index": 0, "id": "c1", "type": "function", "function": function});
+            let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null});
+            let chunk = json!({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+            (200, "Content-Type: text/event-stream\r\n".to_owned(), format!("data: {chunk}\n\n").into_bytes())
+        }),
+        "",
+    );
+    let said = house.run(&["ask", "Write it"]).code(1).err;
+    assert!(said.contains("counted by estimate"), "{said}");
+    let over = newest(&house);
+    assert!(over["spent"]["outputTokens"].as_u64() > Some(100) && over["spent"]["cost"].as_f64() > Some(0.0), "{over}");
+    assert!(!house.run(&["runs"]).good().text().contains("free"));
+    assert!(!house.path("notes/b.md").exists());
 }
 
 #[test]

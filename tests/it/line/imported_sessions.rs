@@ -130,5 +130,6 @@ fn a_file_that_claims_open_calls_and_decisions_makes_nothing_run() {
     let mut giant = file;
     giant["tracebook"]["tree"]["messages"][1]["parents"] = json!(vec![first; 5_000]);
     other.fed(&["sessions", "--import", "-"], giant.to_string().as_bytes()).refused(2, "parents");
+    other.fed(&["sessions", "--import", "-"], b"{}").refused(2, "isn't an agent.json");
     assert_eq!(other.run(&["sessions", "--json"]).good().lines().len(), 1);
 }

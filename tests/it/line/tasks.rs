@@ -81,6 +81,11 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
     assert_eq!(plans("todo.md"), 0, "a todo isn't a task for an agent");
 
     house.run(&["tasks", "add", "Jump", "--risk", "extreme"]).refused(2, "low, medium or high, not “extreme”");
+    // Otherwise the task would have no limit.
+    house
+        .run(&["tasks", "add", "Pay", "--constraint", "Max cost 20 euros"])
+        .refused(2, "“Max cost 20 euros”; write the amount as in “Max cost $0.20”");
+    house.run(&["tasks", "plan", " "]).refused(2, "enter a goal");
     house.run(&["tasks", "add", "Fly", "--tool", "wings"]).refused(2, "the tool wings");
     house.run(&["tasks", "add", "Walk", "--needs", "nothing"]).refused(2, "needs nothing");
     house.run(&["tasks", "show", &format!("{plan}#t9")]).refused(2, "no task t9");

@@ -140,9 +140,11 @@ impl ModelCallTask {
                             format!("{host} didn't finish in time. Ask again, or continue from the partial answer.");
                         return Err(ProviderError::new(ModelErrorKind::Cut, why));
                     }
+                    got.report_tool_calls(&self.sender, &gather);
                     continue;
                 }
             };
+            got.report_tool_calls(&self.sender, &gather);
             let Some(event) = event else {
                 return Err(ProviderError::new(
                     ModelErrorKind::Malformed,
@@ -164,9 +166,15 @@ impl ModelCallTask {
                     got.push_delta(&self.sender, ModelDelta::Thinking(chunk.content))
                 }
                 Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => {
-                    let long =
-                        chunk.tool_call.fn_arguments.as_str().is_some_and(|text| text.len() > MAX_TOOL_ARGUMENT_BYTES);
-                    if long {
+                    let length = match &chunk.tool_call.fn_arguments {
+                        Value::String(text) => text.len(),
+                        whole => whole.to_string().len(),
+                    };
+                    // Of OpenAI's chat completions, the collector has the pieces.
+                    if endpoint.wire != WireProtocol::OpenAi {
+                        self.sender.send_delta(ModelDelta::ToolCall { bytes: length as u64 });
+                    }
+                    if length > MAX_TOOL_ARGUMENT_BYTES {
                         got.exceeded_limit = Some(format!(
                             "more than {} KB of arguments for one tool call",
                             MAX_TOOL_ARGUMENT_BYTES >> 10
@@ -360,14 +368,28 @@ struct PartialResponse {
     thinking: String,
     end: Option<StreamEnd>,
     exceeded_limit: Option<String>,
+    /// Bytes of the collector's tool calls that were reported.
+    reported_call_bytes: u64,
 }
 
 impl PartialResponse {
+    /// Reports what has arrived of tool calls since the last report: it's billed even if the answer breaks off, and
+    /// shows that the model is at work.
+    fn report_tool_calls(&mut self, line: &ModelEventSender, gather: &StreamCollector) {
+        let all =
+            gather.collected().calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>() as u64;
+        let bytes = all.saturating_sub(self.reported_call_bytes);
+        if bytes > 0 {
+            self.reported_call_bytes = all;
+            line.send_delta(ModelDelta::ToolCall { bytes });
+        }
+    }
+
     fn push_delta(&mut self, line: &ModelEventSender, delta: ModelDelta) {
         match &delta {
             ModelDelta::Text(text) => self.text.push_str(text),
             ModelDelta::Thinking(text) => self.thinking.push_str(text),
-            ModelDelta::Retry { .. } => {}
+            ModelDelta::ToolCall { .. } | ModelDelta::Retry { .. } => {}
         }
         line.send_delta(delta);
         if self.text.len() + self.thinking.len() > MAX_RESPONSE_TEXT_BYTES {

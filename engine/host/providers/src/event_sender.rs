@@ -45,6 +45,8 @@ impl ModelEventSender {
                 state.has_output = true;
             }
             ModelDelta::Thinking(_) => state.has_output = true,
+            // Nothing of it was shown, so an answer that breaks off here can be asked for again.
+            ModelDelta::ToolCall { .. } => {}
             ModelDelta::Retry { .. } => state.partial_text.clear(),
         }
         if let Some(on) = &state.callback {

@@ -161,7 +161,11 @@ impl RunsState {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.is_busy() {
-            return Err(CommandError("the run is at work".to_owned()));
+            let why = match run.pending().next() {
+                Some(_) => "the run waits for a decision; `tracebook approvals` lists it",
+                None => "the run is at work",
+            };
+            return Err(CommandError(why.to_owned()));
         }
         if run.about.ending.is_none()
             && let Some(device) = run.device.as_ref().filter(|device| device.id != workspace.device.id)

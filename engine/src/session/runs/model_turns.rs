@@ -300,10 +300,11 @@ impl RunsState {
             ModelDelta::Text(text) if live.text.len() < MAX_LIVE_ANSWER_BYTES => live.text.push_str(&text),
             ModelDelta::Thinking(text) if live.thinking.len() < MAX_LIVE_ANSWER_BYTES => live.thinking.push_str(&text),
             ModelDelta::Text(_) | ModelDelta::Thinking(_) => {}
+            ModelDelta::ToolCall { bytes } => live.call_bytes = live.call_bytes.saturating_add(bytes),
             ModelDelta::Retry { why } => {
                 // The provider bills what it sent before.
                 live.lost = live.received_usage(false).unwrap_or(live.lost);
-                (live.text, live.thinking) = (String::new(), String::new());
+                (live.text, live.thinking, live.call_bytes) = (String::new(), String::new(), 0);
                 live.again = Some(why);
             }
         }

@@ -385,7 +385,8 @@ impl RunsState {
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.run_memory.stopped = Some(path.to_owned());
-        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {why}. A model continues from here.");
+        let reason = why.trim_end_matches('.');
+        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {reason}. A model continues from here.");
         let made = new_step(turn, run.last_step(), StepKind::Error { message: words, recoverable: true });
         let told = format!(
             "The steps above repeat what was done for a goal like this before. They were stopped {place}. Go on from \

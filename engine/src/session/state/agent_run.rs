@@ -40,6 +40,8 @@ pub struct LiveModelCall {
     pub heard: UnixMillis,
     /// Estimated cost in US dollars.
     pub cost: f64,
+    /// Bytes of tool calls that have arrived.
+    pub call_bytes: u64,
     /// Why the call is a retry, if it is one.
     pub again: Option<String>,
     /// The chosen model and the reason for the choice.
@@ -73,6 +75,7 @@ impl LiveModelCall {
             since: now,
             heard: now,
             cost: 0.0,
+            call_bytes: 0,
             again: None,
             route,
             summary_of: Vec::new(),
@@ -87,13 +90,14 @@ impl LiveModelCall {
     /// Estimates what a provider bills for the call so far: the request, and what was received. Nothing is billed for a
     /// request that got no answer, unless `is_sent` says that a provider is at work on it.
     pub(in crate::session) fn received_usage(&self, is_sent: bool) -> Option<CallUsage> {
-        let is_received = !self.text.is_empty() || !self.thinking.is_empty();
+        let is_received = !self.text.is_empty() || !self.thinking.is_empty() || self.call_bytes > 0;
         let is_billed = is_received || is_sent && self.again.is_none();
         if !is_billed {
             return Some(self.lost).filter(|lost| lost.input_tokens > 0);
         }
         let output = |text: &str| if text.is_empty() { 0 } else { model_context::estimate_tokens(text) };
-        let output_tokens = output(&self.text).saturating_add(output(&self.thinking));
+        let written = output(&self.text).saturating_add(output(&self.thinking));
+        let output_tokens = written.saturating_add(self.call_bytes.div_ceil(4));
         let cost = self.price.map(|price| price.of(self.request_tokens, output_tokens));
         let mut usage = self.lost;
         add_usage(&mut usage, CallUsage { input_tokens: self.request_tokens, output_tokens, cost });
