@@ -2,7 +2,6 @@
 //! sent from another process.
 
 use crate::records::forks::ForkOrigin;
-use crate::settings::Settings;
 use crate::staleness::Reactivity;
 use agent::memory::trace_feedback::RunRating;
 use agent::policy::ToolPolicy;
@@ -13,6 +12,7 @@ use store::{
     SessionMessage, TodoItem,
 };
 use text::text_edit::TextEdit;
+use user_settings::settings::Settings;
 
 impl Command {
     /// Returns whether the command changes no user data and no settings, so that it's allowed when nothing can be

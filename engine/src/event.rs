@@ -3,7 +3,6 @@
 pub use crate::records::files::FileStamp;
 
 use crate::records::saving::BatchNumber;
-use crate::settings::Settings;
 use agent::model_call::{ModelCallId, ModelDelta, ModelError, ModelResponse};
 use agent::server_material::ServerMaterial;
 use agent::server_request::ServerRequest;
@@ -20,6 +19,7 @@ use store::{
 use text::commit_mark::CommitMark;
 use text::links::VolumeLinks;
 use text::outline::{Outline, OutlinedBytes};
+use user_settings::settings::Settings;
 
 /// Something that happened outside the session.
 #[derive(Debug)]

@@ -9,12 +9,12 @@ use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use crate::settings::Settings;
 use agent::policy::ToolPolicy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::disk::RowWrite;
 use store::{DocId, VolumeDoc};
+use user_settings::settings::Settings;
 
 impl VolumesState {
     /// Opens a folder that holds a copy of a volume as a fork of it.

@@ -11,7 +11,6 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::{InstructionFile, Volume};
 use crate::session::sync::{SyncProgress, SyncStatus};
-use crate::settings::Settings;
 use agent::agent_registry::AgentRegistry;
 use agent::config::BudgetConfig;
 use agent::memory::trace::RunTrace;
@@ -23,6 +22,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::{BlockId, DocId, RegisteredTool, RunDevice};
 use text::time::UnixMillis;
+use user_settings::settings::Settings;
 
 impl Session {
     /// Returns the state of agents: sessions, runs, approvals.

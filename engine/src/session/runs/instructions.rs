@@ -7,9 +7,9 @@ use crate::session::apply_context::ApplyContext;
 use crate::session::state::agent_run::{RunInstructions, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::volumes::VolumesState;
-use crate::settings::Settings;
 use agent::project_instructions::instruction_message;
 use store::{DocId, StepKind};
+use user_settings::settings::Settings;
 
 impl VolumesState {
     /// Returns the instruction files for a run, and which of them it follows. What the message mentions is material,

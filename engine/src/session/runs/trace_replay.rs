@@ -9,7 +9,6 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use crate::settings::Settings;
 use agent::memory::goal::ParsedGoal;
 use agent::memory::replay_steps::{
     REPLAY_STOPPED_PREFIX, ReplayStopError, call_result, has_open_replay, is_replay_stop, replayed_trace,
@@ -31,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{AgentState, DocId, FileKind, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
 use text::time::UnixMillis;
+use user_settings::settings::Settings;
 
 /// Why no trace can be made from a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

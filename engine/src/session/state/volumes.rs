@@ -6,7 +6,6 @@ use crate::records::forks::ForkOrigin;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::AgentRun;
-use crate::settings::Settings;
 use agent::config::{VolumeSettings, read_only_sentence};
 use agent::memory::place::MemoryPlace;
 use agent::project_instructions::nearest_instruction_files;
@@ -20,6 +19,7 @@ use text::links;
 use text::links::LinkRewrite;
 use text::links::VolumeLinks;
 use text::time::UnixMillis;
+use user_settings::settings::Settings;
 
 /// An instruction file that concerns a note or a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]

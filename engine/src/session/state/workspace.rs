@@ -3,10 +3,10 @@
 use crate::note::Note;
 use crate::records::kernels::{KernelGrant, KernelKind};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::settings::Settings;
 use std::path::PathBuf;
 use store::disk::RowWrite;
 use store::{ActorId, DocId, RunDevice, WorkspaceDoc};
+use user_settings::settings::Settings;
 
 /// State of the workspace.
 #[derive(Debug)]
