@@ -75,6 +75,19 @@ fn words_phrases_and_fields_find() {
     assert_eq!(said, "“soon” is no day; days are written 2026-11-22; searching for it as a word\n");
 }
 
+/// Thai has no spaces, and emoji are no letters.
+#[test]
+fn thai_words_and_emoji_are_found() {
+    let house = House::with(&[("Trip.md", "# Trip\n\nวันนี้ฉันไปกรุงเทพมหานครกับเพื่อน 🎉🇹🇭\n"), ("Other.md", "Nothing.\n")]);
+    for text in ["กรุงเทพ", "เพื่อน", "🎉", "🇹🇭"] {
+        assert_eq!(found(&house, &format!("\"{text}\"")), ["Trip.md"], "{text}");
+        assert_eq!(found(&house, text).first().map(String::as_str), Some("Trip.md"), "{text}");
+    }
+    for text in ["กรุงโรม", "🚀", "🇩🇪"] {
+        assert!(found(&house, &format!("\"{text}\"")).is_empty(), "{text}");
+    }
+}
+
 #[test]
 fn a_hit_says_where_it_is_and_why() {
     let house = house();
