@@ -73,6 +73,12 @@ fn words_phrases_and_fields_find() {
     // An invalid filter is reported and searched for as a word.
     let said = house.run(&["search", "carrots before:soon"]).code(0).err;
     assert_eq!(said, "“soon” is no day; days are written 2026-11-22; searching for it as a word\n");
+    let told =
+        [("after:2027-02-30", "“2027-02-30” is no day"), ("in:", "in: has no value"), ("tag:", "such as tag:work")];
+    for (filter, part) in told {
+        let said = house.run(&["search", &format!("carrots {filter}")]).code(0).err;
+        assert!(said.contains(part), "{filter}: {said}");
+    }
 }
 
 /// Thai has no spaces, and emoji are no letters.
