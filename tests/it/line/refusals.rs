@@ -46,6 +46,7 @@ fn wrong_use_is_refused_in_a_sentence() {
         (&["new", ".hidden/x.md"], "", ""),
         (&["ls", "--volume", "Other"], "", "there is no volume “Other”"),
         (&["export", "nowhere", "out"], "", "there is no note"),
+        (&["todos", "--check", "a.md"], "", "`tracebook todos --check Garden --words \"buy seeds\"`"),
         (&["backup", "notes"], "", "notes"),
         (&["restore", "notes", "--workspace", "R"], "", "notes"),
         (&["completions", "tcsh"], "", "no completions for “tcsh”"),
