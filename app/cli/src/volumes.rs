@@ -516,8 +516,10 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments)
 }
 
 /// Extensions of formats that users may expect but that aren't supported. Any other extension is part of the name.
-const UNSUPPORTED_EXPORT_ENDINGS: &[&str] =
-    &["doc", "docx", "epub", "json", "odt", "ppt", "pptx", "rst", "rtf", "tex", "xls", "xlsx", "xml"];
+const UNSUPPORTED_EXPORT_ENDINGS: &[&str] = &[
+    "adoc", "csv", "doc", "docx", "epub", "jpeg", "jpg", "json", "odt", "org", "png", "ppt", "pptx", "rst", "rtf",
+    "svg", "tex", "xls", "xlsx", "xml", "zip",
+];
 
 /// Requested export format.
 enum ExportRequest {
