@@ -63,6 +63,12 @@ fn wrong_use_is_refused_in_a_sentence() {
     }
     assert_eq!(crate::program::files(&house.path("notes")), notes, "a refusal wrote");
     assert!(!house.path("R").exists() && !house.path("x.md").exists() && !house.path("out").exists());
+    fs::create_dir(house.path("notes/empty.md")).expect("a folder");
+    for name in ["empty.md", "empty"] {
+        house.run(&["new", name]).refused(2, "a folder has that name; choose another: empty.md");
+    }
+    assert!(!house.run(&["ls"]).good().text().contains("empty"), "no note was made");
+    fs::remove_dir(house.path("notes/empty.md")).expect("the folder is empty");
     if cfg!(target_os = "linux") {
         // Its files have no end.
         house.run(&["import", "/proc/self"]).refused(2, "it isn't made of files that are stored");
