@@ -683,6 +683,47 @@ pub(crate) async fn toggle_todo(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_calls::WorkspaceCommands;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A workspace that makes notes, and doesn't save them.
+    struct UnsavedNotes {
+        why: &'static str,
+        is_made: AtomicBool,
+    }
+
+    impl WorkspaceCommands for UnsavedNotes {
+        fn perform(&self, call: &CommandCall, _: &mut dyn FnMut(&str)) -> CommandOutcome {
+            let (code, output, messages) = match call.words[0].as_str() {
+                "new" => {
+                    self.is_made.store(true, Ordering::Relaxed);
+                    (3, "", self.why)
+                }
+                _ if self.is_made.load(Ordering::Relaxed) => {
+                    (0, r#"{"text": "hi", "path": "a.md", "volume": "v", "version": "1"}"#, "")
+                }
+                _ => (2, "", "there is no note"),
+            };
+            CommandOutcome { code, output: output.into(), messages: messages.to_owned(), is_cut: false }
+        }
+    }
+
+    #[test]
+    fn a_write_that_is_not_on_disk_says_that_the_note_has_it() {
+        let write = |why: &'static str, text: &str| {
+            let commands = UnsavedNotes { why, is_made: AtomicBool::new(false) };
+            let calls = ToolCallContext { commands: &commands, cancelled: Arc::default(), on_news: &mut |_| {} };
+            let address = NoteAddress { volume: "v".to_owned(), path: "a.md".to_owned() };
+            create_note(&calls, &address, text.to_owned())
+        };
+        let slow = "tracebook: saving takes longer than it should; `tracebook doctor` looks at the disk";
+        assert_eq!(write(slow, "hi"), Ok(StatusCode::ACCEPTED));
+        let full = write("tracebook: the disk is full", "hi").expect_err("it isn't saved");
+        assert!(full.status() == StatusCode::SERVICE_UNAVAILABLE && full.detail().contains("don't send it again"));
+        let other = write(slow, "another text").expect_err("the note has another text");
+        assert!(!other.detail().contains("don't send it again"), "{}", other.detail());
+    }
 
     #[test]
     fn entity_tags_are_compared_strongly() {
