@@ -401,7 +401,7 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
     }
 }
 
-/// Returns the answer to a write that isn't known to be on disk. Sent again, it would find another text than it expects.
+/// Returns the answer to a write that isn't known to be on disk. Sent again, it would find another text than expected.
 fn unsaved_write(
     calls: &ToolCallContext<'_>,
     address: &NoteAddress,

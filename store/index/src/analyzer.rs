@@ -1,8 +1,8 @@
 //! Splits text into words for the index and for queries, so that both match.
 //!
 //! Words are Unicode letters and digits in lower case with accents folded. Identifiers are emitted whole and in parts,
-//! scripts without spaces (Chinese, Thai) and Korean in pairs of characters, emoji one by one. Words also have stems, by
-//! the language of their text.
+//! scripts without spaces (Chinese, Thai) and Korean in pairs of characters, emoji one by one. Words also have stems,
+//! by the language of their text.
 
 use crate::language::{LanguageStemmer, StemLanguage};
 use std::ops::Range;
@@ -72,8 +72,8 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
     out
 }
 
-/// Splits text into words in order, plus each character of the scripts that are split into pairs: a query for one matches
-/// every word that contains it.
+/// Splits text into words in order, plus each character of the scripts that are split into pairs: a query for one
+/// matches every word that contains it.
 pub fn split_words_and_characters(text: &str) -> Vec<TextWord> {
     let mut out: Vec<TextWord> = Vec::new();
     let mut seen = 0;

@@ -84,7 +84,8 @@ fn words_phrases_and_fields_find() {
 /// Thai has no spaces, and emoji are no letters.
 #[test]
 fn thai_words_and_emoji_are_found() {
-    let house = House::with(&[("Trip.md", "# Trip\n\nวันนี้ฉันไปกรุงเทพมหานครกับเพื่อน 🎉🇹🇭\n"), ("Other.md", "Nothing.\n")]);
+    let trip = "# Trip\n\nวันนี้ฉันไปกรุงเทพมหานครกับเพื่อน 🎉🇹🇭\n";
+    let house = House::with(&[("Trip.md", trip), ("Other.md", "Nothing.\n")]);
     for text in ["กรุงเทพ", "เพื่อน", "🎉", "🇹🇭"] {
         assert_eq!(found(&house, &format!("\"{text}\"")), ["Trip.md"], "{text}");
         assert_eq!(found(&house, text).first().map(String::as_str), Some("Trip.md"), "{text}");

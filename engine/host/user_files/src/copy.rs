@@ -24,7 +24,7 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// Returns whether the kernel makes up the content of this path: in `/proc` and `/sys`, files and folders may be endless.
+/// Returns whether the kernel makes up the content of this path: in `/proc` and `/sys`, files may be endless.
 #[cfg(target_os = "linux")]
 pub fn is_kernel_interface(path: &Path) -> bool {
     // proc, sysfs, cgroup2, debugfs, tracefs
