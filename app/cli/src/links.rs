@@ -118,7 +118,10 @@ fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>)
 
 /// Checks or unchecks the task with this text, the one closest to `--at`.
 fn toggle_task(scene: &mut CommandContext<'_>, word: &str, args: &TodosArguments) -> Result<u8, CliError> {
-    let words = crate::parse::needed(args.words.as_deref(), "--words")?.to_owned();
+    let words = args.words.clone().ok_or_else(|| {
+        let said = "name the note and the text of the task, as `tracebook todos` shows it, such as";
+        CliError::usage(format!("{said} `tracebook todos --check Garden --words \"buy seeds\"`"))
+    })?;
     let at = usize::try_from(crate::parse::number_option("at", args.at.as_deref())?.unwrap_or(0)).unwrap_or(0);
     let note = resolve::resolve_note(scene, word)?;
     let _held = export::open_note::hold_note(scene.handle, note)?;

@@ -282,6 +282,7 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
         })?;
     let folder = args.save.as_ref().map(|folder| scene.folder.join(folder));
     let mut room = if scene.json { MAX_JSON_TEXT_BYTES } else { usize::MAX };
+    let mut saved = 0;
     for (number, stale, mut execution) in found {
         if let Some(folder) = &folder {
             export::restore_figure_blobs(scene.handle, &mut execution.outputs);
@@ -294,6 +295,7 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
                     let file = folder.join(format!("cell-{number}-{at}.{ending}"));
                     copy::write_new(&file, &bytes).map_err(CliError::usage)?;
                     writeln!(scene.out, "{}", file.display())?;
+                    saved += 1;
                 }
             }
             continue;
@@ -318,6 +320,13 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
         for output in &execution.outputs {
             super::run_cells::print_output(scene.out, &output.body)?;
         }
+    }
+    if folder.is_some() && saved == 0 {
+        writeln!(
+            scene.errors,
+            "tracebook: {} has no figures, pictures, tables or pages to save; run its cells first",
+            text::untrusted_text::escape_line(&args.note)
+        )?;
     }
     Ok(EXIT_DONE)
 }

@@ -170,9 +170,14 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
     if path == "./" {
         return Err(CliError::usage(format!("name the new note, too: {}", args.path)));
     }
-    let (volume, _) = volume_or_new(scene, named.as_deref(), true)?;
+    let (volume, root) = volume_or_new(scene, named.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     system_files::refuse_system_path(scene, volume, &path)?;
+    // The session knows no empty folders.
+    let file = if FileKind::from_path(&path).is_text() { path.clone() } else { format!("{path}.md") };
+    if copy::is_folder(&root.join(file.trim_start_matches('/'))) {
+        return Err(CliError::usage(format!("a folder has that name; choose another: {file}")));
+    }
     scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
     export::open_note::wait_until_saved(scene.handle)?;
     let made = scene.handle.read(move |session| {
@@ -516,8 +521,10 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments)
 }
 
 /// Extensions of formats that users may expect but that aren't supported. Any other extension is part of the name.
-const UNSUPPORTED_EXPORT_ENDINGS: &[&str] =
-    &["doc", "docx", "epub", "json", "odt", "ppt", "pptx", "rst", "rtf", "tex", "xls", "xlsx", "xml"];
+const UNSUPPORTED_EXPORT_ENDINGS: &[&str] = &[
+    "adoc", "csv", "doc", "docx", "epub", "jpeg", "jpg", "json", "odt", "org", "png", "ppt", "pptx", "rst", "rtf",
+    "svg", "tex", "xls", "xlsx", "xml", "zip",
+];
 
 /// Requested export format.
 enum ExportRequest {

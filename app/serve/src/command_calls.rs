@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Maximum number of bytes that are kept of a command's messages.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 64 << 10;
+/// Maximum number of bytes of a name that a message quotes.
+const MAX_QUOTED_NAME_BYTES: usize = 200;
 
 /// A command for the owner of the workspace.
 #[derive(Clone, Debug, Default)]
@@ -93,9 +95,9 @@ impl CommandOutcome {
         }
     }
 
-    /// Returns the messages without the program's name before each.
+    /// Returns the messages without the program's name before each, in words for other programs.
     pub(crate) fn said(&self) -> String {
-        let lines = self.messages.lines().map(|line| line.strip_prefix("tracebook: ").unwrap_or(line));
+        let lines = self.messages.lines().map(|line| program_line(line.strip_prefix("tracebook: ").unwrap_or(line)));
         lines.collect::<Vec<_>>().join("\n")
     }
 
@@ -124,6 +126,30 @@ impl CommandOutcome {
     }
 }
 
+/// Returns a message of a command as it's said to other programs: with the field for the option that it begins with,
+/// without the command that lists names, and with long names cut.
+fn program_line(line: &str) -> String {
+    let (mut out, mut rest) = (String::new(), line);
+    if let Some(option) = line.strip_prefix("--").filter(|option| option.starts_with(|c: char| c.is_ascii_lowercase()))
+    {
+        let length = option.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(option.len());
+        out = format!("`{}`", option[..length].replace('-', "_"));
+        rest = &option[length..];
+    }
+    while let Some((before, quoted)) = rest.split_once('“') {
+        let Some((name, after)) = quoted.split_once('”') else { break };
+        let end = name.floor_char_boundary(MAX_QUOTED_NAME_BYTES);
+        let more = if end < name.len() { "…" } else { "" };
+        out.extend([before, "“", &name[..end], more, "”"]);
+        rest = after;
+    }
+    match rest.split_once("; `tracebook ").map(|(before, hint)| (before, hint.split_once("` lists them"))) {
+        Some((before, Some((command, after)))) if !command.contains('`') => out.extend([before, after]),
+        _ => out.push_str(rest),
+    }
+    out
+}
+
 /// Performs commands in the process that owns the workspace: this one, or another through its socket.
 pub trait WorkspaceCommands: Send + Sync + 'static {
     /// Performs a command and waits for its end. `on_line` gets each line of output as it's printed.
@@ -150,6 +176,19 @@ mod tests {
     fn values_are_never_options() {
         let call = CommandCall::json("cat").option("volume", Some("--json")).operands(["--workspace=/etc"]);
         assert_eq!(call.words, ["cat", "--json", "--volume=--json", "--", "--workspace=/etc"]);
+    }
+
+    #[test]
+    fn messages_are_said_in_words_of_other_programs() {
+        let said = |line: &str| {
+            CommandOutcome { messages: format!("tracebook: {line}\n"), ..CommandOutcome::default() }.said()
+        };
+        assert_eq!(said("--if-version wants a number, not “--x”"), "`if_version` wants a number, not “--x”");
+        let missing = "there is no note “a”; `tracebook ls` lists them. The closest are: b.";
+        assert_eq!(said(missing), "there is no note “a”. The closest are: b.");
+        assert_eq!(said("use `tracebook run --clean`; it’s “open"), "use `tracebook run --clean`; it’s “open");
+        let long = said(&format!("there is no note “{}”; `tracebook ls` lists them.", "é".repeat(10_000)));
+        assert_eq!(long, format!("there is no note “{}…”.", "é".repeat(100)));
     }
 
     #[test]

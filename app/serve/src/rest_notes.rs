@@ -1,6 +1,6 @@
 //! REST: volumes, notes, search and todos.
 
-use crate::command_calls::CommandCall;
+use crate::command_calls::{CommandCall, CommandOutcome, text_version};
 use crate::http_state::{ApiCaller, JsonBody, TextBody, UrlPath, UrlQuery};
 use crate::list_pages::{
     MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, cursor_position, keyed_page, keyed_page_within, page_cursor,
@@ -24,6 +24,8 @@ const MAX_FILTERED_HITS: u64 = 1_000;
 /// Maximum length of a note's path in bytes, and of each of its parts, as file systems have it.
 const MAX_PATH_BYTES: usize = 1_024;
 const MAX_NAME_BYTES: usize = 255;
+/// What a command says if the note has its new text, and the file isn't written in time.
+const SLOW_SAVE_MESSAGE: &str = "saving takes longer than it should";
 
 /// A volume: a folder of notes.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -279,6 +281,7 @@ pub(crate) struct WrittenNote {
     responses(
         (status = 200, body = WrittenNote, description = "the text was replaced"),
         (status = 201, body = WrittenNote, description = "the note was created"),
+        (status = 202, body = WrittenNote, description = "the note has the text, and its file is still being written"),
         (status = 412, body = ProblemDetails, content_type = "application/problem+json",
             description = "the note has another text, or exists"),
         (status = 428, body = ProblemDetails, content_type = "application/problem+json",
@@ -362,11 +365,13 @@ fn replace_text(
         return Err(changed());
     }
     // The owner compares again, in the moment in which it edits.
+    let version = text_version(&text);
     let call = CommandCall::json("edit").flag("text", true).option("if-version", Some(&old.version));
     let outcome = calls.perform(call.operands([&address.word()]).with_input(text));
     match outcome.code {
         0 => Ok(StatusCode::OK),
         2 if address.read(calls)?.is_none_or(|now| now.version != old.version) => Err(changed()),
+        3 => unsaved_write(calls, address, &version, &outcome),
         _ => Err(ProblemDetails::of_outcome(&outcome)),
     }
 }
@@ -381,6 +386,7 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
         return Err(exists());
     }
     let call = CommandCall::json("new").option("volume", Some(&address.volume)).option("text", Some("-"));
+    let version = text_version(&text);
     // The address is exact: a folder may be called as the volume.
     let outcome = calls.perform(call.operands([&format!("./{}", address.path)]).with_input(text));
     match outcome.code {
@@ -390,7 +396,29 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
         2 if outcome.reason().contains("already exists") => {
             Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason()))
         }
+        3 => unsaved_write(calls, address, &version, &outcome),
         _ => Err(ProblemDetails::of_outcome(&outcome)),
+    }
+}
+
+/// Returns the answer to a write that isn't known to be on disk. Sent again, it would find another text than expected.
+fn unsaved_write(
+    calls: &ToolCallContext<'_>,
+    address: &NoteAddress,
+    version: &str,
+    outcome: &CommandOutcome,
+) -> Result<StatusCode, ProblemDetails> {
+    let is_there = matches!(address.read(calls), Ok(Some(now)) if text_version(&now.text) == version);
+    let why = outcome.reason();
+    match is_there {
+        // Nothing has failed: the file of a very large note takes its time.
+        true if why.contains(SLOW_SAVE_MESSAGE) => Ok(StatusCode::ACCEPTED),
+        true => {
+            let why =
+                format!("{why}. The note has the text; it's written when that's possible, so don't send it again");
+            Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, why))
+        }
+        false => Err(ProblemDetails::of_outcome(outcome)),
     }
 }
 
@@ -655,6 +683,47 @@ pub(crate) async fn toggle_todo(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_calls::WorkspaceCommands;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A workspace that makes notes, and doesn't save them.
+    struct UnsavedNotes {
+        why: &'static str,
+        is_made: AtomicBool,
+    }
+
+    impl WorkspaceCommands for UnsavedNotes {
+        fn perform(&self, call: &CommandCall, _: &mut dyn FnMut(&str)) -> CommandOutcome {
+            let (code, output, messages) = match call.words[0].as_str() {
+                "new" => {
+                    self.is_made.store(true, Ordering::Relaxed);
+                    (3, "", self.why)
+                }
+                _ if self.is_made.load(Ordering::Relaxed) => {
+                    (0, r#"{"text": "hi", "path": "a.md", "volume": "v", "version": "1"}"#, "")
+                }
+                _ => (2, "", "there is no note"),
+            };
+            CommandOutcome { code, output: output.into(), messages: messages.to_owned(), is_cut: false }
+        }
+    }
+
+    #[test]
+    fn a_write_that_is_not_on_disk_says_that_the_note_has_it() {
+        let write = |why: &'static str, text: &str| {
+            let commands = UnsavedNotes { why, is_made: AtomicBool::new(false) };
+            let calls = ToolCallContext { commands: &commands, cancelled: Arc::default(), on_news: &mut |_| {} };
+            let address = NoteAddress { volume: "v".to_owned(), path: "a.md".to_owned() };
+            create_note(&calls, &address, text.to_owned())
+        };
+        let slow = "tracebook: saving takes longer than it should; `tracebook doctor` looks at the disk";
+        assert_eq!(write(slow, "hi"), Ok(StatusCode::ACCEPTED));
+        let full = write("tracebook: the disk is full", "hi").expect_err("it isn't saved");
+        assert!(full.status() == StatusCode::SERVICE_UNAVAILABLE && full.detail().contains("don't send it again"));
+        let other = write(slow, "another text").expect_err("the note has another text");
+        assert!(!other.detail().contains("don't send it again"), "{}", other.detail());
+    }
 
     #[test]
     fn entity_tags_are_compared_strongly() {

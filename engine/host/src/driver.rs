@@ -555,6 +555,7 @@ impl Driver {
                     after,
                     saves_states,
                 } => {
+                    let script = file.extension().is_some_and(|ending| ending == "py").then(|| folder.join(&file));
                     let folder = self.confined_path(&folder);
                     let packages = packages.map(|packages| (file, *packages));
                     let kernel =
@@ -569,6 +570,7 @@ impl Driver {
                             code,
                             query,
                             label,
+                            script,
                             forgotten_names: forget,
                             pure,
                             after,

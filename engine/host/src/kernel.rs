@@ -145,6 +145,8 @@ pub(crate) struct QueuedCell {
     pub(crate) query: Option<String>,
     /// The cell's name in tracebacks.
     pub(crate) label: String,
+    /// Path of the script that the cell is; `None` if it's in a note.
+    pub(crate) script: Option<PathBuf>,
     /// Names that are deleted before it runs.
     pub(crate) forgotten_names: Vec<String>,
     /// If the result may come from the cache: the names that it depends on, and those that it assigns.
@@ -206,6 +208,9 @@ impl RunningKernels {
         });
         if let Some((uses, binds)) = &cell.pure {
             request["content"]["pure"] = json!({"uses": uses, "binds": binds});
+        }
+        if let Some(script) = &cell.script {
+            request["content"]["file"] = json!(script.to_string_lossy());
         }
         if let Some(after) = &cell.after {
             request["content"]["after"] = json!(after);

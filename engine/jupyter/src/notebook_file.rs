@@ -33,6 +33,8 @@ pub fn read_notebook_with_nulls(bytes: &[u8]) -> Result<(Value, usize), Notebook
     if bytes.len() > MAX_NOTEBOOK_BYTES {
         return Err(NotebookReadError(format!("the notebook is larger than {} MB", MAX_NOTEBOOK_BYTES >> 20)));
     }
+    // Some editors write a byte order mark, which JSON doesn't have.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let (file, nulls) =
         parse_json(bytes).map_err(|error| NotebookReadError(format!("it is not a notebook: no JSON ({error})")))?;
     Ok((upgrade_and_repair(file)?, nulls))

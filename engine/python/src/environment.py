@@ -123,6 +123,8 @@ def serve(incoming, outgoing, start):
     def answer(request):
         do = request["do"]
         if do == "execute":
+            if request["file"] is not None:
+                cells.namespace["__file__"] = request["file"]
             reply = cells.execute(request["code"], request["label"], request["forget"], request["silent"])
             return {"reply": reply, "changes": cells.defined_and_changed()}
         if do == "complete":

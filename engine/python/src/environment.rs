@@ -237,6 +237,7 @@ impl EnvironmentSession {
         outbox.send("status", json!({"execution_state": "busy"}));
         let request = json!({
             "do": "execute", "code": cell.code, "label": cell.label, "forget": cell.forget, "silent": cell.silent,
+            "file": cell.file,
         });
         let mut status = json!("aborted");
         if let Some(reply) = self.ask(ticket, &request)? {

@@ -494,6 +494,9 @@ impl InterpreterSession {
             // Fails only if the name doesn't exist.
             let _ = self.globals.del_item(name.as_str(), vm);
         }
+        if let Some(file) = &cell.file {
+            self.globals.set_item("__file__", vm.ctx.new_str(file.as_str()).into(), vm)?;
+        }
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
         let ran = cell.run(&file.to_string_lossy(), scope, vm);
         let ran = ran.and_then(|(value, awaits)| if awaits { self.awaited.call((value,), vm) } else { Ok(value) });

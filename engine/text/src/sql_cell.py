@@ -308,17 +308,24 @@ def _variable_table(name, value):
 
 def _csv_table(path, ending):
     import csv
+    import itertools
 
+    # Read behind the file. Inside a quote that is never closed it would be part of a cell.
+    last = 'end"of file'
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = []
         try:
             head = file.readline(65_536)
             file.seek(0)
             separator = "\t" if ending == "tsv" else max(",;\t|", key=head.count)
-            reader = csv.reader(file, delimiter=separator)
-            names = next(reader, [])
-            width = len(names)
+            reader = csv.reader(itertools.chain(file, [last]), delimiter=separator)
+            row = names = next(reader)
+            width = 0 if names == [last] else len(names)
+            start, end = 1, reader.line_num + 1
             for row in reader:
+                if row == [last]:
+                    break
+                start, end = end, reader.line_num + 1
                 if len(row) > width > 0 and any(row[width:]):
                     raise SqlError(
                         f"{path} can't be read as CSV, line {reader.line_num}: "
@@ -327,6 +334,8 @@ def _csv_table(path, ending):
                 if row:
                     # Missing cells are NULL. A separator behind the last cell adds nothing.
                     rows.append(row if len(row) == width else (row + [""] * width)[:width])
+            if row != [last]:
+                raise SqlError(f"{path} can't be read as CSV, line {start}: a quote is opened and never closed")
         except UnicodeDecodeError:
             # Wrong letters would be worse than none.
             raise SqlError(

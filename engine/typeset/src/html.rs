@@ -146,7 +146,7 @@ pub fn render_body(text: &str, outputs: &[Option<Execution>], around: &dyn PageC
     walker::write_note(text, outputs, around, &EmbedStack::for_note(&around.note_path()), 0)
 }
 
-/// Escapes text for HTML, including quoted attributes.
+/// Escapes text for HTML, including quoted attributes. NUL, which HTML doesn't have, becomes U+FFFD.
 pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -155,6 +155,7 @@ pub fn escape_html(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
+            '\0' => out.push('\u{FFFD}'),
             c => out.push(c),
         }
     }

@@ -1,7 +1,8 @@
 //! Splits text into words for the index and for queries, so that both match.
 //!
 //! Words are Unicode letters and digits in lower case with accents folded. Identifiers are emitted whole and in parts,
-//! Chinese, Japanese and Korean in pairs of characters. Words also have stems, by the language of their text.
+//! scripts without spaces (Chinese, Thai) and Korean in pairs of characters, emoji one by one. Words also have stems,
+//! by the language of their text.
 
 use crate::language::{LanguageStemmer, StemLanguage};
 use std::ops::Range;
@@ -36,20 +37,25 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
     let mut out = Vec::new();
     let mut position = 0;
     let mut start: Option<usize> = None;
+    // The end of the last character of a script without spaces.
+    let mut unspaced_end = None;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        if is_cjk(c) {
+        if is_unspaced(c) || is_emoji(c) {
             if let Some(from) = start.take() {
                 push_word(text, from..at, &mut position, &mut out);
             }
-            let next = chars.peek().filter(|(_, next)| is_cjk(*next)).map(|(at, next)| at + next.len_utf8());
-            let before = text[..at].chars().next_back().is_some_and(is_cjk);
+            let end = if is_emoji(c) { emoji_end(text, at) } else { character_end(text, at) };
+            let follows = unspaced_end == Some(at);
+            unspaced_end = Some(end).filter(|_| is_unspaced(c));
+            let next = text[end..].chars().next().filter(|next| is_unspaced(c) && is_unspaced(*next));
             // Pairs overlap; a single character is a word.
-            if next.is_some() || !before {
-                let range = at..next.unwrap_or(at + c.len_utf8());
+            if next.is_some() || !follows {
+                let range = at..next.map_or(end, |_| character_end(text, end));
                 out.push(TextWord { text: fold_text(&text[range.clone()]), position, range, whole: false });
                 position += 1;
             }
+            while chars.next_if(|(at, _)| *at < end).is_some() {}
         } else if c.is_alphanumeric() || c == '_' || is_combining_mark(c) {
             start.get_or_insert(at);
         } else if let Some(from) = start {
@@ -66,20 +72,20 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
     out
 }
 
-/// Splits text into words in order, plus each Chinese, Japanese or Korean character: a query for one matches every word
-/// that contains it.
+/// Splits text into words in order, plus each character of the scripts that are split into pairs: a query for one
+/// matches every word that contains it.
 pub fn split_words_and_characters(text: &str) -> Vec<TextWord> {
     let mut out: Vec<TextWord> = Vec::new();
     let mut seen = 0;
     for word in split_words(text) {
         let (position, range) = (word.position, word.range.clone());
-        let pair = text[range.clone()].chars().take(2).filter(|c| is_cjk(*c)).count() == 2;
+        let pair = text[range.clone()].chars().filter(|c| is_unspaced(*c)).count() == 2;
         out.push(word);
         if !pair {
             continue;
         }
-        for ((at, c), place) in text[range.clone()].char_indices().zip(position..) {
-            let range = range.start + at..range.start + at + c.len_utf8();
+        let middle = character_end(text, range.start);
+        for (range, place) in [range.start..middle, middle..range.end].into_iter().zip(position..) {
             // Pairs overlap.
             if range.start >= seen {
                 seen = range.end;
@@ -159,7 +165,7 @@ pub fn fold_text(text: &str) -> String {
     if text.is_ascii() {
         return text.chars().filter(|c| *c != '\'').take(MAX_WORD_CHARS).map(|c| c.to_ascii_lowercase()).collect();
     }
-    let plain = text.nfkd().filter(|c| !is_combining_mark(*c) && !matches!(c, '\'' | '\u{2019}'));
+    let plain = text.nfkd().filter(|c| !is_accent(*c) && !matches!(c, '\'' | '\u{2019}'));
     let mut out = String::new();
     for c in plain.take(MAX_WORD_CHARS).flat_map(char::to_lowercase) {
         match c {
@@ -171,19 +177,49 @@ pub fn fold_text(text: &str) -> String {
             'ł' => out.push('l'),
             'ı' => out.push('i'),
             'þ' => out.push_str("th"),
-            c if is_combining_mark(c) => {}
+            c if is_accent(c) => {}
             c => out.push(c),
         }
     }
     out
 }
 
-/// Whether a character belongs to a script written without spaces, or to Korean, whose words take endings. The voicing
-/// marks of kana don't count.
-fn is_cjk(c: char) -> bool {
-    let script = matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF
+/// Whether a character belongs to a script written without spaces, or to Korean, whose words take endings. Marks don't
+/// count: they belong to the character before them.
+fn is_unspaced(c: char) -> bool {
+    let is_cjk = matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF
         | 0xF900..=0xFAFF | 0xFF66..=0xFF9D | 0x20000..=0x323AF);
-    script && !is_combining_mark(c)
+    (is_cjk || (is_southeast_asian(c) && c.is_alphabetic())) && !is_combining_mark(c)
+}
+
+/// Whether a character belongs to Thai, Lao, Myanmar or Khmer.
+fn is_southeast_asian(c: char) -> bool {
+    matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F)
+}
+
+/// Whether a mark is folded away. The marks of Southeast Asian scripts are vowels and tones, and tell words apart.
+fn is_accent(c: char) -> bool {
+    is_combining_mark(c) && !is_southeast_asian(c)
+}
+
+/// Whether a symbol is a word of its own. Tones of skin aren't.
+fn is_emoji(c: char) -> bool {
+    let is_symbol = matches!(u32::from(c), 0x231A..=0x231B | 0x23E9..=0x23FA | 0x2600..=0x27BF | 0x2B50 | 0x2B55
+        | 0x1F1E6..=0x1F1FF | 0x1F300..=0x1F3FA | 0x1F400..=0x1FAFF);
+    is_symbol && !c.is_alphanumeric()
+}
+
+/// Returns the end of the emoji at a place, with its marks. Two regional indicators are a flag.
+fn emoji_end(text: &str, at: usize) -> usize {
+    let is_indicator = |c: &char| matches!(c, '\u{1F1E6}'..='\u{1F1FF}');
+    let flag: usize = text[at..].chars().take(2).take_while(is_indicator).map(char::len_utf8).sum();
+    character_end(text, at).max(at + flag)
+}
+
+/// Returns the end of the character at a place, with its marks.
+fn character_end(text: &str, at: usize) -> usize {
+    let next = text[at..].char_indices().skip(1).find(|(_, c)| !is_combining_mark(*c));
+    next.map_or(text.len(), |(length, _)| at + length)
 }
 
 /// Returns a text as the index keeps it in the field of stems, by the text's language.
@@ -275,6 +311,16 @@ mod tests {
             "0lindex 0l 1index 2dellindice 2dell 3indice 4oclock 5la"
         );
         assert_eq!(said(""), "");
+    }
+
+    #[test]
+    fn thai_is_split_into_pairs_and_emoji_are_words() {
+        // Vowel signs belong to their consonants, and aren't folded away.
+        assert_eq!(said("กรุงเทพ 12"), "0กรุ 1รุง 2งเ 3เท 4ทพ 512");
+        assert_eq!(said("ship🚀now ❤\u{fe0f}"), "0ship 1🚀 2now 3❤");
+        assert_eq!(said("👍🏽 🇩🇪🇫🇷"), "0👍 1🇩🇪 2🇫🇷");
+        let singles: Vec<String> = split_words_and_characters("ดีมา").into_iter().map(|word| word.text).collect();
+        assert_eq!(singles, ["ดีม", "ดี", "ม", "มา", "า"]);
     }
 
     #[test]

@@ -5,6 +5,19 @@ use crate::analyzer;
 use crate::passage::PassageKind;
 use std::ops::Range;
 
+/// The fields of queries, each with an example of its value.
+const FIELD_EXAMPLES: [(&str, &str); 9] = [
+    ("tag", "work"),
+    ("path", "projects/"),
+    ("title", "plan"),
+    ("in", "code"),
+    ("lang", "python"),
+    ("by", "anna"),
+    ("before", "2026-11-22"),
+    ("after", "2026-11-22"),
+    ("is", "todo"),
+];
+
 /// One condition of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryAtom {
@@ -92,7 +105,11 @@ impl ParsedQuery {
             let raw = text[piece].trim_start_matches('-');
             let (field, value) = raw.split_once(':')?;
             let (field, value) = (field.to_ascii_lowercase(), value.trim_matches('"'));
-            if value.is_empty() || parse_field(&field, value).is_some() {
+            if value.is_empty() {
+                let example = FIELD_EXAMPLES.iter().find(|(name, _)| *name == field)?;
+                return Some(format!("{field}: has no value, such as {field}:{}", example.1));
+            }
+            if parse_field(&field, value).is_some() {
                 return None;
             }
             match field.as_str() {
@@ -215,7 +232,13 @@ fn parse_day(text: &str) -> Option<i64> {
     let year = numbers.next()??;
     let month = numbers.next().unwrap_or(Some(1))?;
     let day = numbers.next().unwrap_or(Some(1))?;
-    let fits = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let fits = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=length).contains(&day);
     if !fits || numbers.next().is_some() {
         return None;
     }
@@ -270,7 +293,10 @@ mod tests {
         for (text, part) in [("rust before:soon", "no day"), ("-is:bad", "todo and done"), ("in:\"all\"", "prose")] {
             assert!(ParsedQuery::misread_filter(text).is_some_and(|said| said.contains(part)), "{text}");
         }
-        for text in ["before:2026-11", "before:", "std::io", "http://x.org", "is:todo in:code", "\"before:soon\""] {
+        for (text, part) in [("x tag:", "tag:work"), ("after:2027-02-30", "no day"), ("-is:", "is:todo")] {
+            assert!(ParsedQuery::misread_filter(text).is_some_and(|said| said.contains(part)), "{text}");
+        }
+        for text in ["before:2026-11", "note:", "std::io", "http://x.org", "is:todo in:code", "\"before:soon\""] {
             assert_eq!(ParsedQuery::misread_filter(text), None, "{text}");
         }
     }
@@ -282,6 +308,8 @@ mod tests {
         assert_eq!(parse_day("2024-03"), Some(1_709_251_200_000));
         assert_eq!(parse_day("2024"), Some(1_704_067_200_000));
         assert_eq!((parse_day("2024-13"), parse_day("x"), parse_day("1-1-1-1")), (None, None, None));
+        assert_eq!((parse_day("2027-02-29"), parse_day("2027-04-31")), (None, None));
+        assert!(parse_day("2028-02-29").is_some());
     }
 
     proptest! {

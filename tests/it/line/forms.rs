@@ -310,7 +310,8 @@ fn what_cannot_be_exported_or_run_is_said() {
     let house = House::with(&[("a.md", "# A\n\nText.\n")]);
     house.run(&["open", "notes"]).good();
     house.run(&["export", "a.md", "a.docx"]).refused(2, "can't export to .docx: use .md, .html, .pdf, .ipynb or .py");
-    assert!(!house.path("a.docx").exists());
+    house.run(&["export", "a.md", "a.png"]).refused(2, "can't export to .png");
+    assert!(!house.path("a.docx").exists() && !house.path("a.png").exists());
     let ran = house.run(&["run", "a.md"]).code(0);
     assert!(ran.err.contains("a.md has no cells to run") && ran.text().is_empty(), "{}", ran.err);
 }

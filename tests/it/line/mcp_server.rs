@@ -227,6 +227,9 @@ fn what_a_client_names_wrongly_is_an_error_it_can_read() {
         let why = client.refused(tool, arguments.clone());
         assert!(why.contains(about), "{tool} {arguments}: {why}");
     }
+    // A long name is cut, and nobody is told to use a terminal.
+    let why = client.refused("read_note", json!({"note": "x".repeat(20_000)}));
+    assert!(why.len() < 500 && why.contains("xx…”") && !why.contains("tracebook ls"), "{why}");
     assert!(!house.path("outside.md").exists() && !house.path("notes/AGENTS.md").exists());
     let error = client.request("resources/read", json!({"uri": "note://notes/../../etc/passwd"}));
     assert!(error["error"]["message"].is_string(), "{error}");

@@ -190,6 +190,9 @@ fn tables_are_files_elsewhere() {
     let (first, second) = (house.read("out/cell-1-1.csv"), house.read("out/cell-2-1.csv"));
     assert!(first.starts_with(b"n,w\n0,xxxxxxxxx\n") && first.ends_with(b"\n29999,xxxxxxxxx\n"), "{}", first.len());
     assert_eq!(second, b"one,two\n1,\n");
+    house.write("notes/bare.md", b"Only text.\n");
+    let done = house.run(&["outputs", "bare", "--save", "none"]).code(0);
+    assert!(done.err.contains("bare has no figures") && !house.path("none").exists(), "{}", done.err);
 }
 
 #[test]
@@ -199,7 +202,8 @@ fn numbers_that_json_does_not_have_are_null() {
         {"y": [1, NaN, -Infinity], "name": "NaN \"NaN"}}}"#;
     let cell = r#"{"cell_type": "code", "id": "a", "metadata": {}, "source": "1", "execution_count": 1, "outputs": ["#;
     let file = format!(r#"{{"nbformat": 4, "nbformat_minor": 5, "metadata": {{}}, "cells": [{cell}{figure}]}}]}}"#);
-    house.write("in/odd.ipynb", file.as_bytes());
+    // A byte order mark is no part of JSON, and no reason to refuse the file.
+    house.write("in/odd.ipynb", format!("\u{feff}{file}").as_bytes());
     let done = house.run(&["import", "in/odd.ipynb", "--volume", "notes"]).code(0);
     assert!(done.err.contains("2 numbers are read as null") && done.err.lines().count() == 1, "{}", done.err);
     let made = export(&house, "odd");

@@ -67,6 +67,10 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
     assert!(house.read("out/Rain.html").starts_with(b"<!doctype html>"));
     house.run(&["export", "Rain", "out/rain.txt"]).good();
     assert_eq!(house.read("out/rain.txt"), NOTE.as_bytes(), "without the ending it is the note, byte for byte");
+    house.write("notes/Nul.md", b"a\0b <b>c\0d</b> `e\0f`\n\n```\ng\0h\n```\n");
+    house.run(&["export", "Nul", "out/nul.html"]).good();
+    let page = house.read("out/nul.html");
+    assert!(!page.contains(&0) && String::from_utf8_lossy(&page).contains("a\u{fffd}b"));
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn wrong_use_is_refused_in_a_sentence() {
         (&["new", ".hidden/x.md"], "", ""),
         (&["ls", "--volume", "Other"], "", "there is no volume “Other”"),
         (&["export", "nowhere", "out"], "", "there is no note"),
+        (&["todos", "--check", "a.md"], "", "`tracebook todos --check Garden --words \"buy seeds\"`"),
         (&["backup", "notes"], "", "notes"),
         (&["restore", "notes", "--workspace", "R"], "", "notes"),
         (&["completions", "tcsh"], "", "no completions for “tcsh”"),
@@ -62,6 +63,16 @@ fn wrong_use_is_refused_in_a_sentence() {
     }
     assert_eq!(crate::program::files(&house.path("notes")), notes, "a refusal wrote");
     assert!(!house.path("R").exists() && !house.path("x.md").exists() && !house.path("out").exists());
+    fs::create_dir(house.path("notes/empty.md")).expect("a folder");
+    for name in ["empty.md", "empty"] {
+        house.run(&["new", name]).refused(2, "a folder has that name; choose another: empty.md");
+    }
+    assert!(!house.run(&["ls"]).good().text().contains("empty"), "no note was made");
+    fs::remove_dir(house.path("notes/empty.md")).expect("the folder is empty");
+    if cfg!(target_os = "linux") {
+        // Its files have no end.
+        house.run(&["import", "/proc/self"]).refused(2, "it isn't made of files that are stored");
+    }
     let done = house.fed(&["edit", "a.md"], b"\xff\xfe\n");
     done.refused(2, "line 1: not of the form");
     house.fed(&["edit", "a.md", "--text"], b"\xff\xfe\n").refused(2, "not UTF-8");

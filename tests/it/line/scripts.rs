@@ -22,6 +22,18 @@ fn a_script_is_one_cell_and_stays_as_it_is() {
     house.run(&["fsck", "--check"]).good();
 }
 
+/// A script finds files beside it by its own path, as in a terminal.
+#[test]
+fn a_script_knows_its_file() {
+    let text =
+        b"import pathlib\nhere = pathlib.Path(__file__)\nprint(here.name, (here.parent / 'data.txt').read_text())\n";
+    let house = House::with(&[("a.md", "```python\n'__file__' in globals()\n```\n"), ("sub/data.txt", "beside")]);
+    house.write("notes/sub/work.py", text);
+    assert_eq!(house.run(&["run", "sub/work.py"]).good().text(), "work.py beside\n");
+    // A note is no script.
+    assert_eq!(house.run(&["run", "a.md"]).good().text(), "False\n");
+}
+
 /// A script that ends itself has failed only if it says so, as in a terminal.
 #[test]
 fn a_script_that_exits_says_whether_it_failed() {

@@ -73,6 +73,26 @@ fn words_phrases_and_fields_find() {
     // An invalid filter is reported and searched for as a word.
     let said = house.run(&["search", "carrots before:soon"]).code(0).err;
     assert_eq!(said, "“soon” is no day; days are written 2026-11-22; searching for it as a word\n");
+    let told =
+        [("after:2027-02-30", "“2027-02-30” is no day"), ("in:", "in: has no value"), ("tag:", "such as tag:work")];
+    for (filter, part) in told {
+        let said = house.run(&["search", &format!("carrots {filter}")]).code(0).err;
+        assert!(said.contains(part), "{filter}: {said}");
+    }
+}
+
+/// Thai has no spaces, and emoji are no letters.
+#[test]
+fn thai_words_and_emoji_are_found() {
+    let trip = "# Trip\n\nวันนี้ฉันไปกรุงเทพมหานครกับเพื่อน 🎉🇹🇭\n";
+    let house = House::with(&[("Trip.md", trip), ("Other.md", "Nothing.\n")]);
+    for text in ["กรุงเทพ", "เพื่อน", "🎉", "🇹🇭"] {
+        assert_eq!(found(&house, &format!("\"{text}\"")), ["Trip.md"], "{text}");
+        assert_eq!(found(&house, text).first().map(String::as_str), Some("Trip.md"), "{text}");
+    }
+    for text in ["กรุงโรม", "🚀", "🇩🇪"] {
+        assert!(found(&house, &format!("\"{text}\"")).is_empty(), "{text}");
+    }
 }
 
 #[test]

@@ -113,6 +113,9 @@ fn files_that_cannot_be_read_as_they_are_meant_are_refused() {
     house.write("notes/short.csv", b"a,b\n1,2,\n6\n");
     let query = "select a, b is null as gone from 'short.csv' order by a";
     assert_eq!(asked(&house, query), (true, "a  gone\n1  0\n6  1\n".to_owned()));
+    house.write("notes/open.csv", b"a,b\n1,\"x\ny\"\n2,\"z\n3,4\n");
+    let (good, said) = asked(&house, "select * from 'open.csv'");
+    assert!(!good && said.contains("open.csv can't be read as CSV, line 4: a quote is opened"), "{said}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 use store::disk::io_reason;
 pub use user_files::copy::{
-    absolute_path, copy_file, copy_to, create_folder, exists, import_files, is_empty, is_folder, open, read,
-    save_new_file, store_attachment, write_new, write_new_inside,
+    absolute_path, copy_file, copy_to, create_folder, exists, import_files, is_empty, is_folder, is_kernel_interface,
+    open, read, save_new_file, store_attachment, write_new, write_new_inside,
 };
 
 /// Message when a copy was stopped.
@@ -39,6 +39,9 @@ pub fn copy_into(source: &Path, root: &Path) -> anyhow::Result<CopyReport> {
     let Some(name) = source.file_name() else {
         bail!("it has no name to copy it under: {}", source.display());
     };
+    if is_kernel_interface(source) {
+        bail!("it isn't made of files that are stored; copy what you need to another folder: {}", source.display());
+    }
     let root = ConfinedFolder::open_root(root)?;
     let meta = std::fs::metadata(source)
         .map_err(|error| anyhow!("it cannot be read ({}): {}", io_reason(&error), source.display()))?;
@@ -72,7 +75,12 @@ pub fn copy_tree(
     let hidden = |entry: &walkdir::DirEntry| {
         entry.depth() > 0 && entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
     };
-    for entry in walkdir::WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry)) {
+    let mut entries = walkdir::WalkDir::new(&top).sort_by_file_name().into_iter();
+    while let Some(entry) = entries.next() {
+        if entry.as_ref().is_ok_and(hidden) {
+            entries.skip_current_dir();
+            continue;
+        }
         let mut skip = |path: &Path, why: String| {
             let path = path.strip_prefix(&top).unwrap_or(path).to_string_lossy().into_owned();
             copied.skipped.push(engine::event::SkippedFile::new(path, why));
@@ -89,7 +97,10 @@ pub fn copy_tree(
             bail!(COPY_STOPPED);
         }
         let Ok(path) = entry.path().strip_prefix(&top) else { continue };
-        if entry.file_type().is_dir() {
+        if entry.file_type().is_dir() && is_kernel_interface(entry.path()) {
+            skip(entry.path(), "it isn't made of files that are stored".to_owned());
+            entries.skip_current_dir();
+        } else if entry.file_type().is_dir() {
             target.open_or_create_folder(path)?;
         } else if !entry.file_type().is_file() {
             skip(entry.path(), "it is not an ordinary file".to_owned());

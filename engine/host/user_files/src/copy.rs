@@ -24,6 +24,21 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
+/// Returns whether the kernel makes up the content of this path: in `/proc` and `/sys`, files may be endless.
+#[cfg(target_os = "linux")]
+pub fn is_kernel_interface(path: &Path) -> bool {
+    // proc, sysfs, cgroup2, debugfs, tracefs
+    const MAGIC_NUMBERS: [u64; 5] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x6462_6720, 0x7472_6163];
+    let system = rustix::fs::statfs(path).map(|system| u64::try_from(system.f_type));
+    matches!(system, Ok(Ok(kind)) if MAGIC_NUMBERS.contains(&kind))
+}
+
+/// Returns whether the kernel makes up the content of this path: not on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn is_kernel_interface(_path: &Path) -> bool {
+    false
+}
+
 /// Returns whether a folder is empty or doesn't exist.
 pub fn is_empty(path: &Path) -> bool {
     match std::fs::read_dir(path) {

@@ -72,7 +72,7 @@ impl RawHtml {
 
 /// Escapes text so that it can't form elements; entities stay as they are.
 fn escape_text(text: &str) -> String {
-    text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\0', "\u{FFFD}")
 }
 
 #[cfg(test)]
