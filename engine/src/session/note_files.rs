@@ -208,6 +208,11 @@ impl FilesState {
             (note.file.trouble, note.file.due) = (Some(why), Some(due));
             return turn.wake_at(due);
         }
+        if note.file.stamp.is_none() && self.volumes.awaits_first_scan(id) {
+            let due = turn.now.plus_ms(VANISHED_FILE_DELAY_MS);
+            note.file.due = Some(due);
+            return turn.wake_at(due);
+        }
         let waits = turn.journal.in_flight.iter().any(|flight| flight.mirror == Some(id));
         if waits || !note.pending.is_empty() || note.file.unmerged.is_some() {
             return;

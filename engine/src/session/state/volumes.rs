@@ -86,6 +86,15 @@ impl VolumesState {
         Some(format!("nothing can be written in {} now: {why}", volume.name))
     }
 
+    /// Returns whether a note's file that isn't there has to wait for the first look into its folder: written into the
+    /// empty folder of a drive that isn't connected, it would make the loss of all others believed.
+    pub(in crate::session) fn awaits_first_scan(&self, note: DocId) -> bool {
+        let located = self.locations.get(&note).and_then(|(id, path)| Some((self.by_id.get(id)?, path)));
+        located.is_some_and(|(volume, path)| {
+            volume.scans == 0 && volume.files.get(path).is_some_and(|row| row.size > 0 || row.mtime != 0)
+        })
+    }
+
     /// Looks again, after a while, whether the folders are there that couldn't be read.
     pub(in crate::session) fn step_unreachable(&mut self, turn: &mut ApplyContext<'_>) {
         let Some(due) = self.look_again else { return };
