@@ -71,6 +71,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "subcommands.md",
     "tasks-and-agenda.md",
     "tools-and-mcp.md",
+    "volumes.md",
     "web-pages.md",
     "troubleshooting.md",
     "widgets-and-sql.md",
