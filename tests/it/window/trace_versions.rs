@@ -102,14 +102,15 @@ fn an_edited_result_is_proposed_compared_and_used() {
     assert!(shows(&mut window, "from version 1 to version 2"), "what differs");
     assert!(shows(&mut window, "+       # Report: {month1:words}"), "line by line");
     pictured(&mut window, "trace-versions");
-    window.get_by_label("Use version 2").click();
+    // They may be below what is visible.
+    window.get_by_label("Use version 2").click_accesskit();
     until(&mut window, "it is used", |window| shows(window, "67 % sure"));
     assert!(!shows(&mut window, "proposed and not used"));
     // And back again.
-    window.get_by_label("Compare version 1").click();
+    window.get_by_label("Compare version 1").click_accesskit();
     window.run();
     assert!(shows(&mut window, "-       # {month1:words}"));
-    window.get_by_label("Use version 1").click();
+    window.get_by_label("Use version 1").click_accesskit();
     until(&mut window, "it is rolled back", |window| shows(window, "3. rolled back to version 1"));
     assert!(shows(&mut window, "40 % sure"), "with its counts");
 }
