@@ -490,6 +490,7 @@ impl SessionState {
             Event::StateSaved { note, execution, problem } => {
                 self.files.notes.on_state_saved(turn, &self.sync, note, execution, problem);
             }
+            Event::StateUnchanged { note } => self.files.notes.on_state_unchanged(turn, &self.sync, note),
             Event::SharedStateDone { note, outcome } => {
                 self.files.on_shared_state_done(turn, &mut self.sync, &self.workspace, note, outcome);
             }

@@ -470,9 +470,8 @@ impl FilesState {
             note.kernel = KernelPhase::Idle;
             note.question = None;
             note.unsaved_outputs.insert(cell);
-            // A cell that was stopped may leave no state.
-            let is_saved = note.kernel_saves && note.saves_states() && status != ExecutionStatus::Interrupted;
-            note.shared_state.is_due = is_saved && sync.is_shared(note.volume);
+            // The kernel reports a saved or an unchanged state after each cell, even after one that was stopped.
+            note.shared_state.is_due = note.kernel_saves && note.saves_states() && sync.is_shared(note.volume);
             note.bind_results(execution);
             note.runs += 1;
             if status != ExecutionStatus::Ok {

@@ -123,6 +123,28 @@ fn restoring_says_why_it_failed_and_an_excluded_note_is_withdrawn() {
 }
 
 #[test]
+fn a_stopped_cell_leaves_no_state_and_the_one_before_is_announced() {
+    let mut pair = Pair::new(&[("a.md", NOTE)]);
+    let note = pair.one.open("a.md");
+    pair.one.command(Command::RunAll { note }).expect("asked");
+    pair.one.pass(10);
+    let first = began(&mut pair.one, note);
+    finished(&mut pair.one, note, first, ExecutionStatus::Ok);
+    let second = began(&mut pair.one, note);
+    pair.one.event(Event::StateSaved { note, execution: first, problem: None });
+    assert!(pair.one.state_jobs.is_empty(), "a cell runs");
+    finished(&mut pair.one, note, second, ExecutionStatus::Interrupted);
+    assert!(pair.one.note(note).is_announcing_state());
+    pair.one.event(Event::StateUnchanged { note });
+    assert_eq!(pair.one.state_jobs, [SharedStateJob::Announce]);
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+    assert!(!pair.one.note(note).is_announcing_state(), "the note may be closed");
+    // Nothing is expected any more, so nothing is announced again.
+    pair.one.event(Event::StateUnchanged { note });
+    assert_eq!(pair.one.state_jobs.len(), 1);
+}
+
+#[test]
 fn only_notes_of_shared_volumes_share_their_variables() {
     let (mut twin, note) = Twin::on(NOTE);
     let shared = Command::ShareState { note, is_shared: true };
