@@ -40,6 +40,10 @@ pub struct SharedStateProgress {
     pub problem: Option<String>,
     /// Whether variables that may have to be announced are being saved.
     pub(crate) is_due: bool,
+    /// When the next announcement may be made; `None`: at once.
+    pub(crate) may_announce_at: Option<UnixMillis>,
+    /// Whether an announcement waits for that.
+    pub(crate) is_delayed: bool,
     /// The announcement that this device made or handled last.
     pub(crate) handled: Option<String>,
     /// Whether the announcement was withdrawn, because the note's variables aren't to be saved.

@@ -106,6 +106,7 @@ impl NotesState {
     pub(super) fn tick_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         self.tick_cell_timeout(turn, id);
         let Some(note) = self.open.get_mut(&id) else { return };
+        note.tick_shared_state(turn);
         let Some((at, execution)) = note.kill else { return };
         if note.kernel != KernelPhase::Busy(execution) {
             note.kill = None;
@@ -524,9 +525,7 @@ impl FilesState {
             cancel_queue(note);
         }
         note.kernel = KernelPhase::Off;
-        if note.shared_state.is_due {
-            note.announce_state(turn); // what the kernel saved before it ended
-        }
+        note.announce_last_state(turn);
         note.question = None;
         note.kill = None;
         if saves_states && !note.starts_fresh {

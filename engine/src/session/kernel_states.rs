@@ -125,7 +125,8 @@ impl NotesState {
         let Some(note) = self.open.get_mut(&id) else { return };
         match sync.is_shared(note.volume) {
             true => note.announce_state(turn),
-            false => note.shared_state.is_due = false, // it was shared when the cell ended
+            // It was shared when the cell ended.
+            false => (note.shared_state.is_due, note.shared_state.is_delayed) = (false, false),
         }
     }
 }

@@ -12,6 +12,9 @@ use crate::session::state::workspace::WorkspaceState;
 use store::DocId;
 use store::disk::RowWrite;
 
+/// Minimum time between two announcements of a note's states.
+const ANNOUNCE_INTERVAL_MS: i64 = 10_000;
+
 impl Note {
     /// Returns what this device does about the state that the note shares.
     pub fn shared_state(&self) -> &SharedStateProgress {
@@ -36,11 +39,34 @@ impl Note {
         turn.effects.push(Effect::ShareState { note: self.id, volume: self.volume, job });
     }
 
-    /// Announces the current state, unless cells are still to run.
+    /// Announces the current state, unless cells are still to run. An interval after the announcement before must have
+    /// passed, because hubs keep the files of each.
     pub(in crate::session) fn announce_state(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.queue.is_empty() && !matches!(self.kernel, KernelPhase::Busy(_)) {
-            self.shared_state.is_due = true;
+        if !self.queue.is_empty() || matches!(self.kernel, KernelPhase::Busy(_)) {
+            return;
+        }
+        let may_announce = self.shared_state.may_announce_at.is_none_or(|at| turn.now >= at);
+        (self.shared_state.is_due, self.shared_state.is_delayed) = (true, !may_announce);
+        if may_announce {
+            self.shared_state.may_announce_at = Some(turn.now.plus_ms(ANNOUNCE_INTERVAL_MS));
             self.push_shared_state_job(turn, SharedStateJob::Announce);
+        } else if let Some(at) = self.shared_state.may_announce_at {
+            turn.wake_at(at);
+        }
+    }
+
+    /// Makes the announcement that waits for the end of the interval.
+    pub(in crate::session) fn tick_shared_state(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.shared_state.is_delayed {
+            self.announce_state(turn);
+        }
+    }
+
+    /// Announces at once what the kernel saved before it ended.
+    pub(in crate::session) fn announce_last_state(&mut self, turn: &mut ApplyContext<'_>) {
+        if self.shared_state.is_due {
+            self.shared_state.may_announce_at = None;
+            self.announce_state(turn);
         }
     }
 
@@ -61,8 +87,8 @@ impl Note {
     /// Records the end of a job that shares, announces or unshares. Without a share, other devices would go on with old
     /// variables, so the user is told why it failed.
     fn end_shared_state_job(&mut self, problem: Option<String>) {
-        let SharedStateProgress { is_due, count, problem: before, .. } = &mut self.shared_state;
-        (*is_due, *count) = (false, *count + 1);
+        let SharedStateProgress { is_due, is_delayed, count, problem: before, .. } = &mut self.shared_state;
+        (*is_due, *count) = (*is_delayed, *count + 1);
         self.problems.retain(|known| Some(known) != before.as_ref());
         self.problems.extend(problem.clone());
         *before = problem;

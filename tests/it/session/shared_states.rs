@@ -123,6 +123,31 @@ fn restoring_says_why_it_failed_and_an_excluded_note_is_withdrawn() {
 }
 
 #[test]
+fn a_cell_that_runs_again_and_again_is_announced_at_intervals() {
+    let mut pair = Pair::new(&[("a.md", NOTE)]);
+    let note = pair.one.open("a.md");
+    for at in 0..5 {
+        start(&mut pair.one, note, 0);
+        end(&mut pair.one, note);
+        if at == 0 {
+            done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+        }
+    }
+    assert_eq!(pair.one.state_jobs, [SharedStateJob::Announce], "the first is announced at once");
+    assert!(pair.one.note(note).is_announcing_state(), "the last is announced later");
+    pair.one.pass(10_000);
+    assert_eq!(pair.one.state_jobs.len(), 2);
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one, later".into())));
+    assert!(!pair.one.note(note).is_announcing_state());
+    // A kernel that ends doesn't leave its last state to later.
+    start(&mut pair.one, note, 0);
+    end(&mut pair.one, note);
+    assert_eq!(pair.one.state_jobs.len(), 2);
+    pair.one.event(Event::KernelDied { note, why: "the program closes".into() });
+    assert_eq!(pair.one.state_jobs.len(), 3);
+}
+
+#[test]
 fn a_stopped_cell_leaves_no_state_and_the_one_before_is_announced() {
     let mut pair = Pair::new(&[("a.md", NOTE)]);
     let note = pair.one.open("a.md");
