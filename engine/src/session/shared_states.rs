@@ -106,6 +106,7 @@ impl NotesState {
         let Some(note) = self.open.get_mut(&id) else { return };
         let is_excluded = !note.may_save_states() && note.announced_state().is_some();
         if is_excluded && !note.shared_state.is_withdrawn {
+            note.shared_state.is_due = true; // the note stays open until then
             note.push_shared_state_job(turn, SharedStateJob::Unshare);
         }
         note.shared_state.is_withdrawn = is_excluded;

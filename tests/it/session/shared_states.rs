@@ -123,6 +123,28 @@ fn restoring_says_why_it_failed_and_an_excluded_note_is_withdrawn() {
 }
 
 #[test]
+fn a_closed_note_that_another_program_excludes_is_withdrawn() {
+    let mut pair = Pair::new(&[("a.md", NOTE)]);
+    let note = pair.one.open("a.md");
+    start(&mut pair.one, note, 0);
+    end(&mut pair.one, note);
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+    pair.one.settle();
+    pair.one.command(Command::CloseNote { note }).expect("closed");
+    pair.one.settle();
+    assert!(pair.one.session.note(note).is_none());
+    let text = pair.one.file("a.md").expect("there").replacen("kernel: science\n", "kernel: science\nstate: off\n", 1);
+    pair.one.outside("a.md", Some(&text));
+    pair.one.settle();
+    assert_eq!(pair.one.state_jobs.last(), Some(&SharedStateJob::Unshare));
+    done(&mut pair.one, note, SharedStateOutcome::Unshared);
+    pair.one.settle();
+    assert!(pair.one.session.note(note).is_none(), "it waited only for that");
+    pair.one.open("a.md");
+    assert_eq!(pair.one.state_jobs.len(), 2, "it is withdrawn already: {:?}", pair.one.state_jobs);
+}
+
+#[test]
 fn a_cell_that_runs_again_and_again_is_announced_at_intervals() {
     let mut pair = Pair::new(&[("a.md", NOTE)]);
     let note = pair.one.open("a.md");
