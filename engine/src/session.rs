@@ -584,7 +584,7 @@ impl SessionState {
         self.files.notes.unfinished = started.unfinished;
         self.files.notes.known_texts = started.known_texts;
         let is_open = |run: &DocId| started.runs.get(run).is_some_and(|line| line.ending.is_none());
-        self.files.notes.known_texts.retain(|run, _| is_open(run));
+        self.files.notes.forget_known_texts(turn, |run| !is_open(run)); // it may have ended on another device
         turn.journal.problems = started.problems;
         self.files.moves.trash = started.trash;
         self.files.moves.pending = started.moving;
