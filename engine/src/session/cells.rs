@@ -106,7 +106,9 @@ impl NotesState {
     pub(super) fn tick_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         self.tick_cell_timeout(turn, id);
         let Some(note) = self.open.get_mut(&id) else { return };
-        note.tick_shared_state(turn);
+        if note.shared_state.is_delayed {
+            note.announce_state(turn);
+        }
         let Some((at, execution)) = note.kill else { return };
         if note.kernel != KernelPhase::Busy(execution) {
             note.kill = None;
@@ -525,7 +527,10 @@ impl FilesState {
             cancel_queue(note);
         }
         note.kernel = KernelPhase::Off;
-        note.announce_last_state(turn);
+        if note.shared_state.is_due {
+            note.shared_state.may_announce_at = None; // what the kernel saved before it ended isn't left to later
+            note.announce_state(turn);
+        }
         note.question = None;
         note.kill = None;
         if saves_states && !note.starts_fresh {

@@ -125,8 +125,7 @@ impl NotesState {
         let Some(note) = self.open.get_mut(&id) else { return };
         match sync.is_shared(note.volume) {
             true => note.announce_state(turn),
-            // It was shared when the cell ended.
-            false => (note.shared_state.is_due, note.shared_state.is_delayed) = (false, false),
+            false => note.shared_state.drop_announcement(), // it was shared when the cell ended
         }
     }
 }

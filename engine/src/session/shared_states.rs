@@ -11,9 +11,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use store::DocId;
 use store::disk::RowWrite;
-
-/// Minimum time between two announcements of a note's states.
-const ANNOUNCE_INTERVAL_MS: i64 = 10_000;
+use text::time::UnixMillis;
 
 impl Note {
     /// Returns what this device does about the state that the note shares.
@@ -39,34 +37,13 @@ impl Note {
         turn.effects.push(Effect::ShareState { note: self.id, volume: self.volume, job });
     }
 
-    /// Announces the current state, unless cells are still to run. An interval after the announcement before must have
-    /// passed, because hubs keep the files of each.
+    /// Announces the current state, unless cells are still to run.
     pub(in crate::session) fn announce_state(&mut self, turn: &mut ApplyContext<'_>) {
-        if !self.queue.is_empty() || matches!(self.kernel, KernelPhase::Busy(_)) {
-            return;
-        }
-        let may_announce = self.shared_state.may_announce_at.is_none_or(|at| turn.now >= at);
-        (self.shared_state.is_due, self.shared_state.is_delayed) = (true, !may_announce);
-        if may_announce {
-            self.shared_state.may_announce_at = Some(turn.now.plus_ms(ANNOUNCE_INTERVAL_MS));
-            self.push_shared_state_job(turn, SharedStateJob::Announce);
-        } else if let Some(at) = self.shared_state.may_announce_at {
-            turn.wake_at(at);
-        }
-    }
-
-    /// Makes the announcement that waits for the end of the interval.
-    pub(in crate::session) fn tick_shared_state(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.shared_state.is_delayed {
-            self.announce_state(turn);
-        }
-    }
-
-    /// Announces at once what the kernel saved before it ended.
-    pub(in crate::session) fn announce_last_state(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.shared_state.is_due {
-            self.shared_state.may_announce_at = None;
-            self.announce_state(turn);
+        if self.queue.is_empty() && !matches!(self.kernel, KernelPhase::Busy(_)) {
+            match self.shared_state.begin_announcement(turn.now.0) {
+                None => self.push_shared_state_job(turn, SharedStateJob::Announce),
+                Some(later) => turn.wake_at(UnixMillis(later)),
+            }
         }
     }
 
@@ -87,11 +64,9 @@ impl Note {
     /// Records the end of a job that shares, announces or unshares. Without a share, other devices would go on with old
     /// variables, so the user is told why it failed.
     fn end_shared_state_job(&mut self, problem: Option<String>) {
-        let SharedStateProgress { is_due, is_delayed, count, problem: before, .. } = &mut self.shared_state;
-        (*is_due, *count) = (*is_delayed, *count + 1);
+        let before = self.shared_state.end_job(problem.clone());
         self.problems.retain(|known| Some(known) != before.as_ref());
-        self.problems.extend(problem.clone());
-        *before = problem;
+        self.problems.extend(problem);
     }
 
     /// Doesn't take over what was announced so far, because the user starts over.
