@@ -306,8 +306,8 @@ impl UserForm {
         self.fields.iter().any(|field| is_secret(&field.name) || is_secret(&field.title))
     }
 
-    /// Masks the program's own keys, before the user sees the form. A default that holds one is dropped, so that no mask
-    /// is sent as an answer.
+    /// Masks the program's own keys, before the user sees the form. A default that holds one is dropped, so that no
+    /// mask is sent as an answer.
     #[must_use]
     pub fn masked(mut self, own: &InstallationKeys) -> UserForm {
         own.mask_in_place(&mut self.message);
