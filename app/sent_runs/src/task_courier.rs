@@ -102,7 +102,7 @@ fn carry(handle: &Handle, is_over: &AtomicBool) -> Result<(), SentRunError> {
                 Err(why) => (Some((RunEnding::Failed, why.to_string())), true),
             };
             if let Some((ending, said)) = outcome {
-                // A task that failed here may be away: the next look finds that nobody waits for it, and stops it.
+                // A task that failed here may still be in the queue: the next look cancels it there.
                 if !has_failed {
                     followed.remove(run);
                 }

@@ -98,7 +98,7 @@ impl SharedStateProgress {
         std::mem::replace(&mut self.problem, problem)
     }
 
-    /// Forgets what was to be announced, because nobody shares it any more.
+    /// Forgets a pending announcement, because the volume is no longer shared.
     pub fn drop_announcement(&mut self) {
         (self.is_due, self.is_delayed) = (false, false);
     }
