@@ -193,6 +193,16 @@ mod tests {
     }
 
     #[test]
+    fn only_a_device_that_the_note_names_is_asked_about() {
+        let named = TaskBlock { device: Some("shed".to_owned()), ..TaskBlock::default() };
+        let mut tasks = [named, TaskBlock::default()];
+        assign_device(&mut tasks, None);
+        assert_eq!((tasks[0].checkpoint, tasks[1].checkpoint, &tasks[1].device), (true, false, &None));
+        assign_device(&mut tasks[1..], Some("desk"));
+        assert_eq!((tasks[1].device.as_deref(), tasks[1].checkpoint), (Some("desk"), false));
+    }
+
+    #[test]
     fn a_task_keeps_its_run_over_a_crash_and_gets_another_after_a_failure() {
         let mut steps = vec![call("c0", "a", "shed"), call("c1", "b", "shed"), call("c2", "c", "")];
         let first = sent_task_calls(LEAD, &steps);
@@ -205,16 +215,6 @@ mod tests {
         let then = sent_task_calls(LEAD, &steps);
         assert_eq!((then[2].run, then[2].session), (first[0].run, first[0].session));
         assert_ne!(then[3].run, first[1].run);
-    }
-
-    #[test]
-    fn only_a_device_that_the_note_names_is_asked_about() {
-        let named = TaskBlock { device: Some("shed".to_owned()), ..TaskBlock::default() };
-        let mut tasks = [named, TaskBlock::default()];
-        assign_device(&mut tasks, None);
-        assert_eq!((tasks[0].checkpoint, tasks[1].checkpoint, &tasks[1].device), (true, false, &None));
-        assign_device(&mut tasks[1..], Some("desk"));
-        assert_eq!((tasks[1].device.as_deref(), tasks[1].checkpoint), (Some("desk"), false));
     }
 
     #[test]
