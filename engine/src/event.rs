@@ -316,6 +316,11 @@ pub enum Event {
         /// Why they couldn't be saved; `None` if they were.
         problem: Option<String>,
     },
+    /// A cell left no state: the variables are as they were before it.
+    StateUnchanged {
+        /// The note that holds the cell.
+        note: DocId,
+    },
     /// The note's kernel switched to another saved state, or failed to.
     StateMoved {
         /// The note that the kernel belongs to.

@@ -490,6 +490,7 @@ impl SessionState {
             Event::StateSaved { note, execution, problem } => {
                 self.files.notes.on_state_saved(turn, &self.sync, note, execution, problem);
             }
+            Event::StateUnchanged { note } => self.files.notes.on_state_unchanged(turn, &self.sync, note),
             Event::SharedStateDone { note, outcome } => {
                 self.files.on_shared_state_done(turn, &mut self.sync, &self.workspace, note, outcome);
             }
@@ -584,7 +585,7 @@ impl SessionState {
         self.files.notes.unfinished = started.unfinished;
         self.files.notes.known_texts = started.known_texts;
         let is_open = |run: &DocId| started.runs.get(run).is_some_and(|line| line.ending.is_none());
-        self.files.notes.known_texts.retain(|run, _| is_open(run));
+        self.files.notes.forget_known_texts(turn, |run| !is_open(run)); // it may have ended on another device
         turn.journal.problems = started.problems;
         self.files.moves.trash = started.trash;
         self.files.moves.pending = started.moving;

@@ -7,7 +7,7 @@ use agent::agent_definition::AgentDefinition;
 use agent::agent_registry::PythonAgent;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskRiskLevel, TaskStatus};
-use agent::{agent_definition, agent_registry, planner};
+use agent::{agent_definition, agent_registry, planner, sent_task};
 use engine::{AgentRun, Command};
 use host::agents::project_memory;
 use serde_json::{Value, json};
@@ -340,10 +340,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
 /// Runs a plan, or one task of it.
 fn run_plan(scene: &mut CommandContext<'_>, args: &TasksArguments, word: &str) -> Result<u8, CliError> {
     let (note, mut tasks, id) = find_plan(scene, word)?;
-    if let Some(device) = &args.on {
-        // What the plan itself says of a task comes first.
-        tasks.iter_mut().for_each(|task| _ = task.device.get_or_insert_with(|| device.clone()));
-    }
+    sent_task::assign_device(&mut tasks, args.on.as_deref());
     let run = agents::new_doc_id();
     let allow = args.approve.clone();
     let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args.budget.as_deref())?);

@@ -28,6 +28,8 @@ const TAKE_BACK_AFTER: Duration = Duration::from_secs(6);
 const TAKE_BACK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time to read a run's document.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a look waits for a hub to have everything. Other tasks aren't looked at meanwhile.
+const SYNC_PATIENCE: Duration = Duration::from_secs(1);
 /// How the queue says that a task was taken back.
 const TAKEN_BACK_ENDING: &str = "local";
 
@@ -68,6 +70,8 @@ struct FollowedTask {
     free_since: Option<Instant>,
     /// Since when it's tried to take it back.
     taking_since: Option<Instant>,
+    /// Since when the queue says that it's over.
+    over_since: Option<Instant>,
     /// What the user decided about its calls, which its worker may not have heard.
     decisions: Vec<SignedText>,
 }
@@ -88,16 +92,20 @@ fn carry(handle: &Handle, is_over: &AtomicBool) -> Result<(), SentRunError> {
                 refusal: None,
                 free_since: None,
                 taking_since: None,
+                over_since: None,
                 decisions: Vec::new(),
             });
-            let outcome = match advance(handle, &hubs, task, state) {
-                Ok(outcome) => outcome,
+            let (outcome, has_failed) = match advance(handle, &hubs, task, state) {
+                Ok(outcome) => (outcome, false),
                 Err(why @ SentRunError::Gone(_)) => return Err(why),
-                Err(SentRunError::Queue(why)) if !matches!(why, WorkError::Refused(_)) => None, // the hub may be back
-                Err(why) => Some((RunEnding::Failed, why.to_string())),
+                Err(why) if may_pass(&why) => (None, false),
+                Err(why) => (Some((RunEnding::Failed, why.to_string())), true),
             };
             if let Some((ending, said)) = outcome {
-                followed.remove(run);
+                // A task that failed here may still be in the queue: the next look cancels it there.
+                if !has_failed {
+                    followed.remove(run);
+                }
                 // It's refused if the plan was stopped meanwhile.
                 let _ = handle.run_command(Command::FinishSentTask { run: *run, ending, said });
             }
@@ -105,6 +113,14 @@ fn carry(handle: &Handle, is_over: &AtomicBool) -> Result<(), SentRunError> {
         std::thread::park_timeout(LOOK_INTERVAL);
     }
     Ok(())
+}
+
+/// Returns whether a later look may succeed: the hub may be back by then, or have what it needs.
+fn may_pass(why: &SentRunError) -> bool {
+    match why {
+        SentRunError::Queue(why) => !matches!(why, WorkError::Refused(_)),
+        why => matches!(why, SentRunError::NotSynced),
+    }
 }
 
 /// Stops a task that its plan no longer waits for. Returns whether the queue knows it.
@@ -160,6 +176,9 @@ fn send(
     if state.is_sent {
         return Ok(Some((RunEnding::Failed, "the hub's queue no longer has it".to_owned())));
     }
+    if !wait_until_hubs_have_all(handle, Some(client.address()), SYNC_PATIENCE)? {
+        return Ok(None); // a worker would work on an older state
+    }
     let to = match task.device.as_str() {
         ANY_DEVICE => None,
         word => Some(find_device(client, word)?.0),
@@ -186,7 +205,10 @@ fn follow(
         Some(TAKEN_BACK_ENDING) => take_back(handle, client, queued.run, state),
         Some(ending) => {
             // The worker has sent everything before it said so.
-            wait_until_hubs_have_all(handle, Some(client.address()), SEND_TIMEOUT)?;
+            let is_late = state.over_since.get_or_insert_with(Instant::now).elapsed() >= SEND_TIMEOUT;
+            if !wait_until_hubs_have_all(handle, Some(client.address()), SYNC_PATIENCE)? && !is_late {
+                return Ok(None);
+            }
             let ending = match ending {
                 "done" => RunEnding::Done,
                 "cancelled" | "stopped" => RunEnding::Cancelled,
@@ -241,7 +263,7 @@ fn take_back(
 ) -> Result<Option<TaskOutcome>, SentRunError> {
     let is_late = state.taking_since.get_or_insert_with(Instant::now).elapsed() >= TAKE_BACK_TIMEOUT;
     // What its worker did must be here.
-    if !wait_until_hubs_have_all(handle, Some(client.address()), SEND_TIMEOUT)? && !is_late {
+    if !wait_until_hubs_have_all(handle, Some(client.address()), SYNC_PATIENCE)? && !is_late {
         return Ok(None);
     }
     if let Some((Some(ending), said)) = recorded_outcome(handle, run)? {

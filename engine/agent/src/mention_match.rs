@@ -2,6 +2,7 @@
 //! part of one.
 
 use crate::agent_registry::is_agent_file;
+use crate::prompt_quote;
 
 /// Minimum length in characters of a part of a name. Shorter ones are text.
 const MIN_PART_CHARS: usize = 3;
@@ -72,6 +73,14 @@ pub fn match_mention<'a>(
     MentionMatch::Several(named.collect())
 }
 
+/// Returns a sentence that says which note a mention attached, unless the mention is the note's whole name.
+pub fn attached_note_sentence(mention: &str, path: &str) -> Option<String> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let [wanted, name] = [mention, name].map(|name| plain(name.strip_suffix(".md").unwrap_or(name)));
+    let mention = prompt_quote::quote_inline(mention, 60);
+    (wanted != name).then(|| format!("{mention} means {}, which was attached.", prompt_quote::single_line(path, 100)))
+}
+
 /// Returns the agents that the files of a volume define, before these are read: by the names of the files.
 pub fn agents_of_files<'a>(files: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
     let agents = files.take(MAX_COMPARED_FILES).filter(|path| is_agent_file(path));
@@ -139,6 +148,13 @@ mod tests {
         for text in ["", "q", "an", "calc", "poet", "nothing"] {
             assert_eq!(matched(text), MentionMatch::Nothing, "{text}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_name_says_which_note_it_attached() {
+        let said = attached_note_sentence("gard", "old/Garden plan.md").expect("a part");
+        assert_eq!(said, "\u{201c}gard\u{201d} means old/Garden plan.md, which was attached.");
+        assert_eq!(attached_note_sentence("garden-PLAN", "old/Garden plan.md"), None);
     }
 
     #[test]

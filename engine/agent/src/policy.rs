@@ -6,6 +6,8 @@ use crate::approval_names;
 use crate::config::AgentConfig;
 use crate::external_program;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
+use crate::prompt_quote;
+use crate::sent_task::ANY_DEVICE;
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
 use crate::web_address::{describe_ip, is_listed};
@@ -138,7 +140,12 @@ impl ToolPolicy {
         }
         let is_checkpoint = arguments.get("checkpoint").and_then(Value::as_bool) == Some(true);
         if is_checkpoint && BuiltInTool::AskAgent.is_named(&tool.name) {
-            return verdict(Permission::Ask, "the plan has a checkpoint before this task".to_owned());
+            let place = match arguments.get("device").and_then(Value::as_str) {
+                Some(ANY_DEVICE) => ", which runs on any worker".to_owned(),
+                Some(device) => format!(", which runs on the device {}", prompt_quote::quote_inline(device, 80)),
+                None => String::new(),
+            };
+            return verdict(Permission::Ask, format!("the plan has a checkpoint before this task{place}"));
         }
         let elsewhere = arguments.get("volume").and_then(Value::as_str);
         if let Some(volume) = elsewhere.filter(|_| tool.source == ToolSource::BuiltIn && tool.risk > ToolRisk::None) {

@@ -43,6 +43,17 @@ pub struct SentTaskCall {
     pub session: DocId,
 }
 
+/// Has a device of the user's choice do the tasks that name none. Tasks whose note names a device get a checkpoint: the
+/// note may be another person's, and a sent task takes the user's rules and earlier results along.
+pub fn assign_device(tasks: &mut [TaskBlock], device: Option<&str>) {
+    for task in tasks {
+        match task.device {
+            Some(_) => task.checkpoint = true,
+            None => task.device = device.map(str::to_owned),
+        }
+    }
+}
+
 fn text_of<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
     arguments.get(key).and_then(Value::as_str).unwrap_or_default()
 }
@@ -197,6 +208,16 @@ mod tests {
             attached: Vec::new(),
         };
         step(2, kind)
+    }
+
+    #[test]
+    fn only_a_device_that_the_note_names_is_asked_about() {
+        let named = TaskBlock { device: Some("shed".to_owned()), ..TaskBlock::default() };
+        let mut tasks = [named, TaskBlock::default()];
+        assign_device(&mut tasks, None);
+        assert_eq!((tasks[0].checkpoint, tasks[1].checkpoint, &tasks[1].device), (true, false, &None));
+        assign_device(&mut tasks[1..], Some("desk"));
+        assert_eq!((tasks[1].device.as_deref(), tasks[1].checkpoint), (Some("desk"), false));
     }
 
     #[test]

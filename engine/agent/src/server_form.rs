@@ -306,11 +306,26 @@ impl UserForm {
         self.fields.iter().any(|field| is_secret(&field.name) || is_secret(&field.title))
     }
 
-    /// Masks the program's own keys, before the user sees the form.
+    /// Masks the program's own keys, before the user sees the form. A default that holds one is dropped, so that no
+    /// mask is sent as an answer.
     #[must_use]
     pub fn masked(mut self, own: &InstallationKeys) -> UserForm {
-        let titles = self.fields.iter_mut().map(|field| &mut field.title);
-        titles.chain([&mut self.message]).for_each(|text| own.mask_in_place(text));
+        own.mask_in_place(&mut self.message);
+        for field in &mut self.fields {
+            own.mask_in_place(&mut field.name);
+            own.mask_in_place(&mut field.title);
+            if let FormFieldKind::Choice(choices) | FormFieldKind::Choices(choices) = &mut field.kind {
+                for (value, title) in choices {
+                    own.mask_in_place(value);
+                    own.mask_in_place(title);
+                }
+            }
+            field.default = field.default.take().filter(|default| {
+                let mut masked = default.clone();
+                own.mask_value(&mut masked);
+                masked == *default
+            });
+        }
         self
     }
 }
@@ -483,6 +498,24 @@ mod tests {
         let shown = form_text(&asked).expect("a text");
         assert!(shown.contains("name (Name): a text, or nothing = \"Ada\"\n"), "{shown}");
         assert!(shown.contains("mood: one of: a (Good), b (Bad)\n"), "{shown}");
+    }
+
+    #[test]
+    fn own_keys_are_masked_wherever_they_stand() {
+        let own = InstallationKeys::new(["plain-looking-own-key".to_owned()]);
+        let key = "it is plain-looking-own-key";
+        let properties = json!({
+            key: {"type": "string", "title": key},
+            "a": {"type": "string", "default": key},
+            "b": {"type": "string", "default": "Bonn"},
+            "c": {"type": "string", "enum": [key], "enumNames": [key]},
+            "d": {"type": "array", "items": {"enum": [key]}, "default": [key]},
+        });
+        let form = UserForm::from_schema("s", key, &json!({"properties": properties})).expect("a form").masked(&own);
+        let shown = serde_json::to_string(&form).expect("JSON");
+        assert!(!shown.contains("plain-looking") && shown.contains("it is "), "{shown}");
+        // No mask becomes an answer by itself.
+        assert_eq!(FormCall::new(form).answers, object(json!({"b": "Bonn"})));
     }
 
     #[test]

@@ -56,6 +56,54 @@ pub enum KernelStateMove {
     Receive,
 }
 
+/// Minimum time between two announcements of a note's states, in milliseconds. Hubs keep the files of each.
+const ANNOUNCE_INTERVAL_MS: i64 = 10_000;
+
+/// What a device does about the state that a note shares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedStateProgress {
+    /// Number of finished jobs that share, announce or unshare.
+    pub count: u64,
+    /// Why the last of them failed.
+    pub problem: Option<String>,
+    /// Whether variables that may have to be announced are being saved, or an announcement is to be made.
+    pub is_due: bool,
+    /// When the next announcement may be made, in milliseconds since 1970; `None`: at once.
+    pub may_announce_at: Option<i64>,
+    /// Whether an announcement waits for that.
+    pub is_delayed: bool,
+    /// The announcement that this device made or handled last.
+    pub handled: Option<String>,
+    /// Whether the announcement was withdrawn, because the note's variables aren't to be saved.
+    pub is_withdrawn: bool,
+    /// Whether cells wait for the variables of another device.
+    pub is_fetching: bool,
+}
+
+impl SharedStateProgress {
+    /// Records that a state is to be announced, at this time. Returns when, if it must wait for the end of the interval
+    /// after the announcement before; `None` announces it at once.
+    pub fn begin_announcement(&mut self, now: i64) -> Option<i64> {
+        let later = self.may_announce_at.filter(|at| now < *at);
+        (self.is_due, self.is_delayed) = (true, later.is_some());
+        if later.is_none() {
+            self.may_announce_at = Some(now.saturating_add(ANNOUNCE_INTERVAL_MS));
+        }
+        later
+    }
+
+    /// Records the end of a job that shares, announces or unshares. Returns the problem of the job before.
+    pub fn end_job(&mut self, problem: Option<String>) -> Option<String> {
+        (self.is_due, self.count) = (self.is_delayed, self.count + 1);
+        std::mem::replace(&mut self.problem, problem)
+    }
+
+    /// Forgets a pending announcement, because the volume is no longer shared.
+    pub fn drop_announcement(&mut self) {
+        (self.is_due, self.is_delayed) = (false, false);
+    }
+}
+
 /// Work for the host on the state that a note shares with other devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SharedStateJob {

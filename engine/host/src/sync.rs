@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::disk::{DiskReader, RowWrite};
 use store::sync::peers::SyncLimits;
@@ -83,6 +83,8 @@ pub(crate) struct SyncService {
     tasks: Sender<SyncTask>,
     /// Whether anything is shared.
     active: Arc<AtomicBool>,
+    /// The thread for jobs on shared states that must keep their order, once there was one.
+    state_tasks: Arc<OnceLock<Sender<shared_states::SharedStateTask>>>,
 }
 
 impl SyncService {
@@ -100,7 +102,7 @@ impl SyncService {
             let blobs = BlobExchange::new(&folder, also, back.clone());
             SyncThread::new(reader, inbox, back, blobs).run(&queue);
         });
-        SyncService { tasks, active }
+        SyncService { tasks, active, state_tasks: Arc::default() }
     }
 
     /// Sets what to sync with which hubs.

@@ -504,8 +504,9 @@ impl ScienceKernel {
         };
         self.outbox.send("execute_reply", content);
         self.outbox.send("status", json!({"execution_state": "idle"}));
-        if let Some(reply) = reply {
-            self.save(cell, execution, &reply, header);
+        match reply {
+            Some(reply) => self.save(cell, execution, &reply, header),
+            None => self.report_unchanged_state(&header),
         }
     }
 
@@ -547,10 +548,16 @@ impl ScienceKernel {
             forgotten: cell.forget.clone(),
             ..StateRecord::default()
         };
-        if let Some(saver) = &self.saver {
+        match &self.saver {
             // Fails only if the thread has panicked, which was reported on standard error.
-            let _ = saver.send(SaverTask::Save { changes, record: Box::new(record), parent, path_ms });
+            Some(saver) => _ = saver.send(SaverTask::Save { changes, record: Box::new(record), parent, path_ms }),
+            None => self.report_unchanged_state(&parent),
         }
+    }
+
+    /// Reports that a cell leaves no saved state, for which the program would wait.
+    fn report_unchanged_state(&self, parent: &Value) {
+        self.outbox.send_reply(parent, "state_saved", json!({"status": "unchanged"}));
     }
 
     fn answer(&mut self, header: Value, look: &KernelQuery) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use store::{BlockId, ExecutionId};
 use text::time::UnixMillis;
 
-pub use commands::kernel_states::{KernelStateMove, SharedStateJob, SharedStateOutcome};
+pub use commands::kernel_states::{KernelStateMove, SharedStateJob, SharedStateOutcome, SharedStateProgress};
 pub use text::kernel_properties::{
     DEPENDENCIES_PROPERTY, EMBEDDED_KERNEL, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelKind, NotePackages,
     REQUIRES_PYTHON_PROPERTY, SCIENCE_KERNEL,
@@ -30,23 +30,6 @@ pub struct StdinRequest {
 /// Answer to a cell's input request that signals the end of input and raises Python's `EOFError`. Jupyter clients send
 /// the same.
 pub const END_OF_INPUT: &str = "\u{4}";
-
-/// What this device does about the state that a note shares.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SharedStateProgress {
-    /// Number of finished jobs that share, announce or unshare.
-    pub count: u64,
-    /// Why the last of them failed.
-    pub problem: Option<String>,
-    /// Whether variables that may have to be announced are being saved.
-    pub(crate) is_due: bool,
-    /// The announcement that this device made or handled last.
-    pub(crate) handled: Option<String>,
-    /// Whether the announcement was withdrawn, because the note's variables aren't to be saved.
-    pub(crate) is_withdrawn: bool,
-    /// Whether cells wait for the variables of another device.
-    pub(crate) is_fetching: bool,
-}
 
 /// Result of the last move between a note's saved states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

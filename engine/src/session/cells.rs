@@ -106,6 +106,9 @@ impl NotesState {
     pub(super) fn tick_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         self.tick_cell_timeout(turn, id);
         let Some(note) = self.open.get_mut(&id) else { return };
+        if note.shared_state.is_delayed {
+            note.announce_state(turn);
+        }
         let Some((at, execution)) = note.kill else { return };
         if note.kernel != KernelPhase::Busy(execution) {
             note.kill = None;
@@ -470,9 +473,8 @@ impl FilesState {
             note.kernel = KernelPhase::Idle;
             note.question = None;
             note.unsaved_outputs.insert(cell);
-            // A cell that was stopped may leave no state.
-            let is_saved = note.kernel_saves && note.saves_states() && status != ExecutionStatus::Interrupted;
-            note.shared_state.is_due = is_saved && sync.is_shared(note.volume);
+            // The kernel reports a saved or an unchanged state after each cell, even after one that was stopped.
+            note.shared_state.is_due = note.kernel_saves && note.saves_states() && sync.is_shared(note.volume);
             note.bind_results(execution);
             note.runs += 1;
             if status != ExecutionStatus::Ok {
@@ -526,7 +528,8 @@ impl FilesState {
         }
         note.kernel = KernelPhase::Off;
         if note.shared_state.is_due {
-            note.announce_state(turn); // what the kernel saved before it ended
+            note.shared_state.may_announce_at = None; // what the kernel saved before it ended isn't left to later
+            note.announce_state(turn);
         }
         note.question = None;
         note.kill = None;

@@ -101,10 +101,7 @@ impl NotesState {
                 note.saved_states.insert(execution);
                 // This state includes what couldn't be saved before.
                 note.problems.retain(|problem| !problem.starts_with(NOT_SAVED));
-                match sync.is_shared(note.volume) {
-                    true => note.announce_state(turn),
-                    false => note.shared_state.is_due = false, // it was shared when the cell ended
-                }
+                self.announce_saved_state(turn, sync, id);
             }
             Some(why) => {
                 note.shared_state.is_due = false;
@@ -113,6 +110,22 @@ impl NotesState {
                     note.problems.push(said);
                 }
             }
+        }
+    }
+
+    /// Announces the states before the one that was expected, if they still have to be.
+    pub(super) fn on_state_unchanged(&mut self, turn: &mut ApplyContext<'_>, sync: &SyncState, id: DocId) {
+        if self.open.get(&id).is_some_and(Note::is_announcing_state) {
+            self.announce_saved_state(turn, sync, id);
+        }
+    }
+
+    /// Announces what the kernel has saved by now, if the note is still shared.
+    fn announce_saved_state(&mut self, turn: &mut ApplyContext<'_>, sync: &SyncState, id: DocId) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        match sync.is_shared(note.volume) {
+            true => note.announce_state(turn),
+            false => note.shared_state.drop_announcement(), // it was shared when the cell ended
         }
     }
 }

@@ -93,6 +93,7 @@ impl FilesState {
 
     /// Closes a note that isn't shown and has no work in progress.
     pub(super) fn release_note(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        self.notes.withdraw_excluded_state(turn, id);
         let Some(note) = self.notes.open.get(&id) else { return };
         if note.shown || note.holds > 0 || !note.is_idle() {
             return;

@@ -59,6 +59,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::memory;
+use agent::mention_match::strip_code;
 use agent::model_context;
 use agent::notice::Notice;
 use agent::policy::PolicyRule;
@@ -361,7 +362,7 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return };
         let (volume, note, text) = (run.about.volume, run.about.note, run.about.prompt.clone());
         let root = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
-        let mut paths = model_context::mentions(&text);
+        let mut paths = model_context::mentions(&strip_code(&text));
         paths.retain(|name| !self.is_server_mention(name));
         self.expand_mentions(&files.volumes, volume, &mut paths);
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));

@@ -11,6 +11,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use store::DocId;
 use store::disk::RowWrite;
+use text::time::UnixMillis;
 
 impl Note {
     /// Returns what this device does about the state that the note shares.
@@ -39,8 +40,10 @@ impl Note {
     /// Announces the current state, unless cells are still to run.
     pub(in crate::session) fn announce_state(&mut self, turn: &mut ApplyContext<'_>) {
         if self.queue.is_empty() && !matches!(self.kernel, KernelPhase::Busy(_)) {
-            self.shared_state.is_due = true;
-            self.push_shared_state_job(turn, SharedStateJob::Announce);
+            match self.shared_state.begin_announcement(turn.now.0) {
+                None => self.push_shared_state_job(turn, SharedStateJob::Announce),
+                Some(later) => turn.wake_at(UnixMillis(later)),
+            }
         }
     }
 
@@ -61,11 +64,9 @@ impl Note {
     /// Records the end of a job that shares, announces or unshares. Without a share, other devices would go on with old
     /// variables, so the user is told why it failed.
     fn end_shared_state_job(&mut self, problem: Option<String>) {
-        let SharedStateProgress { is_due, count, problem: before, .. } = &mut self.shared_state;
-        (*is_due, *count) = (false, *count + 1);
+        let before = self.shared_state.end_job(problem.clone());
         self.problems.retain(|known| Some(known) != before.as_ref());
-        self.problems.extend(problem.clone());
-        *before = problem;
+        self.problems.extend(problem);
     }
 
     /// Doesn't take over what was announced so far, because the user starts over.
@@ -80,6 +81,7 @@ impl NotesState {
         let Some(note) = self.open.get_mut(&id) else { return };
         let is_excluded = !note.may_save_states() && note.announced_state().is_some();
         if is_excluded && !note.shared_state.is_withdrawn {
+            note.shared_state.is_due = true; // the note stays open until then
             note.push_shared_state_job(turn, SharedStateJob::Unshare);
         }
         note.shared_state.is_withdrawn = is_excluded;

@@ -221,19 +221,25 @@ fn marking() -> (House, Arc<AtomicUsize>) {
     (house, count)
 }
 
-/// Replays are killed at three seeded moments: no printed step is lost, no call runs twice, the resumed run ends by
+/// Replays are killed at seeded moments: no printed step is lost, no call runs twice, the resumed run ends by
 /// itself, and no model is asked unless the run says so.
 #[test]
 fn a_replay_is_killed_at_random_moments() {
     const ROUNDS: usize = 3;
+    /// On a slow machine a replay may end before it's killed, so more rounds follow.
+    const MAX_ROUNDS: usize = 9;
+    const MIN_INTERRUPTED: usize = 2;
     let ask = ["ask", "Mark the month of November 2026 from data/2026-11.csv", "--mode", "follower", "--json"];
     let mut rng = StdRng::seed_from_u64(21);
     let mut interrupted = 0;
-    for round in 0..ROUNDS {
+    for round in 0..MAX_ROUNDS {
+        if round >= ROUNDS && interrupted >= MIN_INTERRUPTED {
+            break;
+        }
         let (house, count) = marking();
         let asked = count.load(Ordering::SeqCst);
-        // Each call is two lines, and the announcement one: the last call hasn't begun then.
-        let steps = rng.random_range(1..=2 * REPLAYED_CALLS);
+        // Each call is two lines, and the announcement one: the call before the last hasn't ended then.
+        let steps = rng.random_range(1..=2 * REPLAYED_CALLS - 2);
         let told = Asked::new(&house, &ask).kill(steps, Duration::from_millis(rng.random_range(0..150)));
         let newest = || house.run(&["runs", "--json"]).good().lines().remove(0);
         let kept = || house.run(&["steps", "last", "--json"]).good();
@@ -258,5 +264,5 @@ fn a_replay_is_killed_at_random_moments() {
         }
         sound(&house, round);
     }
-    assert!(interrupted > ROUNDS / 2, "only {interrupted} of {ROUNDS} were in the middle of it");
+    assert!(interrupted >= MIN_INTERRUPTED, "only {interrupted} were in the middle of it");
 }

@@ -5,6 +5,7 @@ use super::agents::{Said, house, model};
 use super::http_server::{Server, token};
 use crate::program::{Done, House, finish, until};
 use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 /// A server whose tool `trip` shows a form. The tool's result is what came back, without quotation marks. What it gets
@@ -69,10 +70,19 @@ pub(super) fn decided(house: &House, decide: impl FnOnce(&Value)) -> Done {
     std::thread::scope(|scope| {
         let running = scope.spawn(move || finish(command, b""));
         let log = house.path("server.log");
-        until("the tool is called", || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("tools/call")));
-        let waiting = || house.run(&["approvals", "--json"]).good().lines();
-        until("the form waits", || waiting().iter().any(|one| one["tool"] == "mcp_form"));
-        decide(&waiting()[0]);
+        let decided = catch_unwind(AssertUnwindSafe(|| {
+            // A run that has ended asks nothing any more.
+            let or_over = |holds: bool| holds || running.is_finished();
+            let is_called = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("tools/call"));
+            until("the tool is called", || or_over(is_called()));
+            let waiting = || house.run(&["approvals", "--json"]).good().lines();
+            until("the form waits", || or_over(waiting().iter().any(|one| one["tool"] == "mcp_form")));
+            decide(waiting().first().expect("the run ended without a form"));
+        }));
+        if let Err(panic) = decided {
+            house.run(&["runs", "last", "--stop"]); // the scope waits for the run, which waits for an answer
+            resume_unwind(panic);
+        }
         running.join().expect("ended")
     })
 }

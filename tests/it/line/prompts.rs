@@ -196,7 +196,7 @@ fn a_part_of_the_name_of_a_note_or_agent_is_enough_if_it_is_the_only_one() {
     let both =
         |word: &str| said.contains(&format!("“{word}” could be @planner or Garden plan.md or old/Winter plan.md."));
     assert!(both("plan") && both("PLA") && said.contains("There is no agent called “nothing”"), "{said}");
-    assert!(!said.contains("@gard was"), "{said}");
+    assert!(!said.contains("@gard was") && said.contains("“gard” means Garden plan.md, which was attached"), "{said}");
     house.run(&["ask", "@Poe, sing of roses"]).good();
     assert!(sent.lock().expect("heard").contains("You rhyme."), "the poet was asked");
 }

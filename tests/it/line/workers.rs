@@ -397,8 +397,12 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
     let scene = Scene::new(&[("tasks/report.md", plan)]);
     let shed = scene.device("shed", &model(script));
     let mut worker = shed.worker(&[&scene.desk.key()]);
-    // The plan names the device of one task, and the user that of the other.
+    // The plan names the device of one task, and the user that of the other. Only the first is asked about.
     let mut asked = scene.carry_out(&["--on", "any"]);
+    let approval = asked.until("approval_pending");
+    assert_eq!(approval["reason"], "the plan has a checkpoint before this task, which runs on the device “shed”");
+    assert!(shed.run(&["worker", "list", "--json"]).good().lines().is_empty(), "nothing was sent");
+    scene.desk.run(&["approvals", approval["name"].as_str().expect("a name"), "--allow"]).code(0);
     let approval = asked.until("approval_pending");
     let name = approval["name"].as_str().expect("a name");
     assert_eq!(scene.desk.run(&["approvals", name, "--allow"]).code(0).err, "sent to shed\n");

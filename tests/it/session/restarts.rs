@@ -2,9 +2,11 @@
 
 use super::agents::{RUN, SESSION, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Step, Twin, World};
+use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, KnownTexts};
 use engine::{Command, Event};
 use serde_json::json;
-use store::{DecisionRecord, DecisionScope, MessageRole, RunEnding, StepKind};
+use store::disk::{Disk, DiskReader, RowWrite};
+use store::{DecisionRecord, DecisionScope, DocId, MessageRole, RunEnding, StepKind};
 
 /// Whether a write to the disk is pending.
 fn writes(twin: &Twin) -> bool {
@@ -165,4 +167,24 @@ fn a_crash_at_any_point_of_a_run() {
         }
     }
     assert!(count > 12 && seen >= 3 && waiting >= 2, "{count} crashes, {seen} steps, {waiting} waiting");
+}
+
+/// Which runs the disk has rows of known texts for.
+fn known_texts(world: &World) -> usize {
+    world.disk.metas_with_prefix(KNOWN_TEXTS_KEY_PREFIX).expect("read").len()
+}
+
+#[test]
+fn what_runs_knew_that_ended_elsewhere_is_forgotten_at_the_next_start() {
+    let mut twin = agent(&[("a.md", "# A\n")], "");
+    ask(&mut twin, "work on @a.md");
+    assert_eq!(known_texts(&twin.world), 1, "it has read the note");
+    let mut world = twin.crash();
+    let key = format!("{KNOWN_TEXTS_KEY_PREFIX}{}", DocId([9; 16]));
+    let value = serde_json::to_vec(&KnownTexts::default()).ok();
+    world.disk.commit(&[RowWrite::Meta { key, value }]).expect("written");
+    assert_eq!(known_texts(&world), 2);
+    let mut after = Twin::start(world, 3);
+    after.rest();
+    assert_eq!(known_texts(&after.world), 1, "the run that goes on still knows it");
 }

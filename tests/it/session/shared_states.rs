@@ -123,6 +123,75 @@ fn restoring_says_why_it_failed_and_an_excluded_note_is_withdrawn() {
 }
 
 #[test]
+fn a_closed_note_that_another_program_excludes_is_withdrawn() {
+    let mut pair = Pair::new(&[("a.md", NOTE)]);
+    let note = pair.one.open("a.md");
+    start(&mut pair.one, note, 0);
+    end(&mut pair.one, note);
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+    pair.one.settle();
+    pair.one.command(Command::CloseNote { note }).expect("closed");
+    pair.one.settle();
+    assert!(pair.one.session.note(note).is_none());
+    let text = pair.one.file("a.md").expect("there").replacen("kernel: science\n", "kernel: science\nstate: off\n", 1);
+    pair.one.outside("a.md", Some(&text));
+    pair.one.settle();
+    assert_eq!(pair.one.state_jobs.last(), Some(&SharedStateJob::Unshare));
+    done(&mut pair.one, note, SharedStateOutcome::Unshared);
+    pair.one.settle();
+    assert!(pair.one.session.note(note).is_none(), "it waited only for that");
+    pair.one.open("a.md");
+    assert_eq!(pair.one.state_jobs.len(), 2, "it is withdrawn already: {:?}", pair.one.state_jobs);
+}
+
+#[test]
+fn a_cell_that_runs_again_and_again_is_announced_at_intervals() {
+    let mut pair = Pair::new(&[("a.md", NOTE)]);
+    let note = pair.one.open("a.md");
+    for at in 0..5 {
+        start(&mut pair.one, note, 0);
+        end(&mut pair.one, note);
+        if at == 0 {
+            done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+        }
+    }
+    assert_eq!(pair.one.state_jobs, [SharedStateJob::Announce], "the first is announced at once");
+    assert!(pair.one.note(note).is_announcing_state(), "the last is announced later");
+    pair.one.pass(10_000);
+    assert_eq!(pair.one.state_jobs.len(), 2);
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one, later".into())));
+    assert!(!pair.one.note(note).is_announcing_state());
+    // A kernel that ends doesn't leave its last state to later.
+    start(&mut pair.one, note, 0);
+    end(&mut pair.one, note);
+    assert_eq!(pair.one.state_jobs.len(), 2);
+    pair.one.event(Event::KernelDied { note, why: "the program closes".into() });
+    assert_eq!(pair.one.state_jobs.len(), 3);
+}
+
+#[test]
+fn a_stopped_cell_leaves_no_state_and_the_one_before_is_announced() {
+    let mut pair = Pair::new(&[("a.md", NOTE)]);
+    let note = pair.one.open("a.md");
+    pair.one.command(Command::RunAll { note }).expect("asked");
+    pair.one.pass(10);
+    let first = began(&mut pair.one, note);
+    finished(&mut pair.one, note, first, ExecutionStatus::Ok);
+    let second = began(&mut pair.one, note);
+    pair.one.event(Event::StateSaved { note, execution: first, problem: None });
+    assert!(pair.one.state_jobs.is_empty(), "a cell runs");
+    finished(&mut pair.one, note, second, ExecutionStatus::Interrupted);
+    assert!(pair.one.note(note).is_announcing_state());
+    pair.one.event(Event::StateUnchanged { note });
+    assert_eq!(pair.one.state_jobs, [SharedStateJob::Announce]);
+    done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
+    assert!(!pair.one.note(note).is_announcing_state(), "the note may be closed");
+    // Nothing is expected any more, so nothing is announced again.
+    pair.one.event(Event::StateUnchanged { note });
+    assert_eq!(pair.one.state_jobs.len(), 1);
+}
+
+#[test]
 fn only_notes_of_shared_volumes_share_their_variables() {
     let (mut twin, note) = Twin::on(NOTE);
     let shared = Command::ShareState { note, is_shared: true };

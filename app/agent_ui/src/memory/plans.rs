@@ -6,7 +6,7 @@ use super::{ForgottenItem, MemoryAction, MemoryCache, VolumeContents, file, home
 use crate::panel_action::PanelAction;
 use agent::memory::ReplayMode;
 use agent::task_block::{self, DEFAULT_TASK_PRIORITY, TASKS_FOLDER, TaskBlock, TaskStatus};
-use agent::{agent_definition, agent_registry, planner};
+use agent::{agent_definition, agent_registry, planner, sent_task};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -267,9 +267,7 @@ impl PlansPage {
                     (PlanAction::Begin, only, Some(note)) => {
                         let mut tasks = tasks_with_state(plan, &shown.stands);
                         let device = Some(self.device.trim()).filter(|device| !device.is_empty());
-                        for task in tasks.iter_mut().filter(|task| task.device.is_none()) {
-                            task.device = device.map(str::to_owned);
-                        }
+                        sent_task::assign_device(&mut tasks, device);
                         actions.push(PanelAction::Memory(Box::new(MemoryAction::CarryOut { note, tasks, only })));
                     }
                     (PlanAction::GiveUp, Some(task), Some(note)) => {

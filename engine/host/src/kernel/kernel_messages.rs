@@ -145,6 +145,9 @@ impl KernelReplyReader {
                 );
                 self.inbox.send_event(Event::Began { note: self.note, execution });
             }
+            "state_saved" if content["status"] == "unchanged" => {
+                self.inbox.send_event(Event::StateUnchanged { note: self.note });
+            }
             "state_saved" => {
                 let problem = content["why"].as_str().map(ToOwned::to_owned);
                 self.inbox.send_event(Event::StateSaved { note: self.note, execution, problem });

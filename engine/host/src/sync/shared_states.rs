@@ -25,6 +25,9 @@ const FURTHER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time for fetching a state. The next run continues where this one stopped.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// A job that waits for those before it.
+pub(super) type SharedStateTask = Box<dyn FnOnce() + Send>;
+
 /// A state that is being fetched.
 pub(super) struct StateFetch {
     volume: DocId,
@@ -76,7 +79,8 @@ impl SyncService {
     }
 }
 
-/// Starts a job on a note's shared state, on a thread of its own.
+/// Starts a job on a note's shared state. What shares, announces or unshares is done in order, so that no old
+/// announcement comes after a newer one; fetching, which takes longer, has a thread of its own.
 pub(crate) fn start_shared_state_job(
     workspace: &Path,
     sync: &SyncService,
@@ -84,11 +88,22 @@ pub(crate) fn start_shared_state_job(
     (note, volume): (DocId, DocId),
     job: SharedStateJob,
 ) {
-    let (workspace, sync, inbox) = (workspace.to_owned(), sync.clone(), inbox.clone());
-    std::thread::spawn(move || {
-        let outcome = run_shared_state_job(&workspace, &sync, (note, volume), job);
+    let is_fetch = matches!(job, SharedStateJob::Fetch(_) | SharedStateJob::FetchAnyway(_));
+    let (workspace, inbox, with) = (workspace.to_owned(), inbox.clone(), sync.clone());
+    let task = move || {
+        let outcome = run_shared_state_job(&workspace, &with, (note, volume), job);
         inbox.send_event(Event::SharedStateDone { note, outcome });
-    });
+    };
+    if is_fetch {
+        std::thread::spawn(task);
+    } else {
+        let queue = sync.state_tasks.get_or_init(|| {
+            let (tasks, queue) = channel::<SharedStateTask>();
+            std::thread::spawn(move || queue.into_iter().for_each(|task| task()));
+            tasks
+        });
+        let _ = queue.send(Box::new(task)); // the thread ends only with the program
+    }
 }
 
 fn run_shared_state_job(

@@ -9,7 +9,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
-use agent::mention_match::{MentionMatch, agents_of_files, match_mention, strip_code};
+use agent::mention_match::{MentionMatch, agents_of_files, attached_note_sentence, match_mention, strip_code};
 use agent::name_suggestions::{unknown_agent_sentence, unknown_tool_sentence};
 use agent::{agent_definition, model_context, prompt_quote};
 use store::{DocId, ExecutionStep, StepKind};
@@ -113,7 +113,7 @@ impl RunsState {
         }
     }
 
-    /// Creates a step that reports `@names` that match no agent; they're treated as text.
+    /// Creates a step that reports `@names` that match no agent, which are treated as text, or a part of a note's name.
     pub(super) fn unknown_mentions_step(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -129,7 +129,11 @@ impl RunsState {
                 continue;
             }
             let why = match self.match_mention(Some(&run.project_agents), volumes, run.about.volume, bare) {
-                MentionMatch::Agent(_) | MentionMatch::Note(_) => None,
+                MentionMatch::Note(path) => {
+                    lines.extend(attached_note_sentence(bare, &path));
+                    continue;
+                }
+                MentionMatch::Agent(_) => None,
                 MentionMatch::Several(near) => Some(format!(
                     "{} could be {}. Write more of the name.",
                     prompt_quote::quote_inline(bare, 60),

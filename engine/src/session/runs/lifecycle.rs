@@ -24,9 +24,7 @@ impl RunsState {
         id: DocId,
         (ending, mut record): (RunEnding, RunRecord),
     ) {
-        if files.notes.known_texts.remove(&id).is_some() {
-            files.notes.save_known_texts(turn, id);
-        }
+        files.notes.forget_known_texts(turn, |run| *run == id);
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);
         run.about.ended = Some(turn.now.0);

@@ -653,7 +653,9 @@ impl RunsState {
             if let Some(deadline) = task.deadline {
                 arguments.insert("deadline".to_owned(), json!(deadline));
             }
-            if task.has_checkpoint() {
+            // The device that a model names isn't the user's choice.
+            let is_by_model = self.runs.get(&id).is_some_and(|run| !is_planned_by_rules(run));
+            if task.has_checkpoint() || task.device.is_some() && is_by_model {
                 arguments.insert("checkpoint".to_owned(), json!(true));
             }
             if let Some(run) = self.runs.get_mut(&id) {

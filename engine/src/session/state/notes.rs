@@ -56,6 +56,17 @@ impl NotesState {
         turn.append_writes(vec![RowWrite::Meta { key: format!("{KNOWN_TEXTS_KEY_PREFIX}{run}"), value }], None);
     }
 
+    /// Forgets what these runs, which are over, know of notes.
+    pub(in crate::session) fn forget_known_texts(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        is_over: impl Fn(&DocId) -> bool,
+    ) {
+        for (run, _) in self.known_texts.extract_if(.., |run, _| is_over(run)).collect::<Vec<_>>() {
+            self.save_known_texts(turn, run);
+        }
+    }
+
     /// Returns the note if it's open.
     pub(in crate::session) fn note(&self, id: DocId) -> Option<&Note> {
         self.open.get(&id)
