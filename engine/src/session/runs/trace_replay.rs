@@ -205,12 +205,12 @@ impl RunsState {
         }
         let Some(run) = self.runs.get_mut(&id) else { return false };
         let Some(mut replay) = run.run_memory.replay.take() else { return false };
-        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why.to_string()));
+        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why));
         let made = ended.and_then(|()| {
             if replay.at == replay.trace.steps.len() {
                 return Ok(None);
             }
-            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why.to_string()))
+            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why))
         });
         match made {
             Ok(Some(call)) => self.issue_call(turn, files, sync, workspace, (id, replay), call),
@@ -229,7 +229,15 @@ impl RunsState {
         let done = done.ok_or(ReplayStopError::TraceChanged)?;
         if !success {
             let first = text.lines().next().unwrap_or_default();
-            return Err(ReplayStopError::CallFailed(first[..first.floor_char_boundary(300)].to_owned()));
+            let first = first[..first.floor_char_boundary(300)].to_owned();
+            let is_refused = run.approvals.iter().any(|approval| {
+                approval.call_id() == call && approval.decision.as_ref().is_some_and(|decision| !decision.allowed)
+            });
+            return Err(if is_refused {
+                ReplayStopError::CallRefused(first)
+            } else {
+                ReplayStopError::CallFailed(first)
+            });
         }
         done.expect.check(&text, &replay.values)?;
         let volume = run.about.volume;
@@ -364,13 +372,17 @@ impl RunsState {
         sync: &mut SyncState,
         id: DocId,
         replay: &TraceReplay,
-        (number, why): (usize, &str),
+        (number, why): (usize, &ReplayStopError),
     ) {
         let Some(volume) = self.runs.get(&id).map(|run| files.volumes.memory_home(run.about.volume)) else { return };
-        let update = TraceUpdate::Replayed { is_good: false, took_ms: None, last: None };
-        files.update_trace(turn, sync, (volume, &replay.path), update);
+        // A refusal says nothing about the trace.
+        if !matches!(why, ReplayStopError::CallRefused(_)) {
+            let update = TraceUpdate::Replayed { is_good: false, took_ms: None, last: None };
+            files.update_trace(turn, sync, (volume, &replay.path), update);
+        }
         let count = replay.trace.steps.len();
-        self.stop_replay(turn, sync, id, &replay.path, &format!("at step {number} of {count}"), why);
+        let place = format!("at step {number} of {count}");
+        self.stop_replay(turn, sync, id, &replay.path, &place, &why.to_string());
     }
 
     /// Records that a replay stopped, where and why, and that a model continues with the same information.
