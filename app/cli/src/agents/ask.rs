@@ -125,24 +125,34 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     if let Some(name) = &agent {
         super::ensure_agent_available(scene, volume, name)?;
     }
+    ensure_tools_known(scene, &allow)?;
     if args.fork.is_some() {
         let forked = new_fork::prepare_fork(scene, (volume, note), args, &text)?;
         (volume, note) = (forked.volume, forked.note);
     }
-    let allowed = allow.clone();
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider };
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(command)?;
     let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
     scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), ready)?;
-    for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
-        writeln!(scene.errors, "tracebook: {word}")?;
-    }
     if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
     follow_run(scene, run, args.no_wait, problems)
+}
+
+/// Rejects `--approve` for a tool that doesn't exist, before anything runs.
+fn ensure_tools_known(scene: &CommandContext<'_>, allow: &[String]) -> Result<(), CliError> {
+    if allow.is_empty() {
+        return Ok(());
+    }
+    super::wait_for_setup(scene)?;
+    let allow = allow.to_vec();
+    match scene.handle.read(move |session| session.unknown_tools(&allow).into_iter().next())? {
+        Some(why) => Err(CliError::usage(format!("--approve: {why} `tracebook tools` lists the tools."))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the volume in which an agent works: the named one, the note's, the one around the folder, or the only one.
