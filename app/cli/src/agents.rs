@@ -605,6 +605,12 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     }
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;
-    // Another process may own the run's terminal; in that case, don't follow the run here.
-    if scene.own { ask::follow_run(scene, run, args.no_wait, usize::MAX) } else { Ok(EXIT_DONE) }
+    if scene.own {
+        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
+    }
+    // The owning process may have the run's terminal, so the run isn't followed here.
+    crate::guest_runs::note_decision(run);
+    let word = if allowed { "Allowed" } else { "Denied" };
+    writeln!(scene.errors, "{word}. The program that has the workspace open continues the run.")?;
+    Ok(EXIT_DONE)
 }
