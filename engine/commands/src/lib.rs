@@ -743,7 +743,7 @@ command_table!(
             command_argument(
                 "mode",
                 ArgumentForm::Value,
-                "auto, learner (a model), or follower (a trace that fits, without a model)"
+                "auto, learner (a model), or follower (a trace that fits; a model only where it stops)"
             ),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),

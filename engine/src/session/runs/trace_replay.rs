@@ -119,7 +119,11 @@ impl RunsState {
         let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
         let Some((StoredTrace { path, trace, .. }, fitting)) = filed else { return };
         let hands_on = trace.steps.iter().any(|step| BuiltInTool::AskAgent.is_named(&step.tool));
-        let asked = if hands_on { "Only the agents that it hands work to ask a model" } else { "No model is asked" };
+        let asked = if hands_on {
+            "Only the agents that it hands work to ask a model"
+        } else {
+            "No model is asked while it fits"
+        };
         let number = trace.version.number;
         let version = if number > 1 { format!(", version {number}") } else { String::new() };
         let content = format!("Replaying {path}{version}: {}. {asked}.", fitting.why);
