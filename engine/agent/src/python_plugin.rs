@@ -112,6 +112,9 @@ pub(crate) fn missing_argument(code: &str, function: &str, arguments: &Map<Strin
             Stmt::FunctionDef(one) if one.name.as_str() == function => Some(one),
             _ => None, // tidy: open because only this statement is looked for in the parser's many
         })?;
+        if !called.decorator_list.iter().all(is_llm_tool) {
+            return None; // another decorator may give arguments
+        }
         let mut needed = called.parameters.iter_non_variadic_params().filter(|one| one.default.is_none());
         let missing = needed.find(|one| !arguments.contains_key(one.parameter.name.as_str()))?;
         Some(missing.parameter.name.to_string())
