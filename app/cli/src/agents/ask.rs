@@ -136,10 +136,20 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
     scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), ready)?;
+    for word in unknown_agent_settings(scene, volume)? {
+        writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&word))?;
+    }
     if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
     follow_run(scene, run, args.no_wait, problems)
+}
+
+/// Returns warnings about names in the settings of agents that mean nothing in a volume.
+fn unknown_agent_settings(scene: &CommandContext<'_>, volume: DocId) -> Result<Vec<String>, CliError> {
+    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
+    let crew = root.map(|root| host::agents::project_memory::read_agent_registry(&root)).unwrap_or_default();
+    Ok(scene.handle.read(move |session| session.unknown_agent_settings(&crew))?)
 }
 
 /// Rejects `--approve` for a tool that doesn't exist, before anything runs.

@@ -8,6 +8,7 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::agent_definition::AgentDefinition;
 use agent::agent_registry::AgentRegistry;
 use agent::mention_match::{MentionMatch, agents_of_files, match_mention, strip_code};
 use agent::name_suggestions::{unknown_agent_sentence, unknown_tool_sentence};
@@ -50,6 +51,16 @@ impl RunsState {
     /// Returns what is wrong with the approval lists of the configuration, if they name an unknown tool.
     pub(in crate::session) fn unknown_approval_name(&self) -> Option<String> {
         agent::approval_names::unknown_approval_name(&self.setup()?.config, &self.named_tools())
+    }
+
+    /// Returns a sentence for each name in the settings of agents that means nothing.
+    pub(in crate::session) fn unknown_agent_settings(&self, crew: &AgentRegistry) -> Vec<String> {
+        let Some(setup) = self.setup() else { return Vec::new() };
+        let mut agents = agent_definition::built_in();
+        agents.extend(setup.agents.iter().chain(&crew.definitions).cloned());
+        let python = crew.file_names().flat_map(|(file, class)| [file, class]);
+        agents.extend(python.map(|name| AgentDefinition { name, ..AgentDefinition::default() }));
+        agent::approval_names::unknown_agent_settings(&setup.config, &agents, &self.named_tools())
     }
 
     /// Returns the names of tools that a rule may name. A tool that waits for approval counts, too: the rule says what
