@@ -1,11 +1,13 @@
 //! Names in the lists of `approval` in `config.yaml`: those of tools, of MCP servers' tools, and the action names of
 //! `mixos-go.md` (shared/reference). A name that means nothing is reported, because a user relies on it.
 
-use crate::agent_definition::AgentDefinition;
+use crate::agent_definition::{self, AgentDefinition};
+use crate::agent_registry::AgentRegistry;
 use crate::config::AgentConfig;
 use crate::name_suggestions::closest_names;
 use crate::policy_rule::{CallPattern, Permission};
 use crate::prompt_quote::quote_inline;
+use crate::run_records::AgentSetup;
 use crate::tool_catalog::BuiltInTool;
 
 /// Action names of `mixos-go.md` that aren't tools here, each with the patterns that it means.
@@ -44,9 +46,13 @@ pub fn unknown_approval_name(config: &AgentConfig, tools: &[String]) -> Option<S
 }
 
 /// Returns a sentence for each name in the settings of agents that means nothing: agents, and tools that an agent may
-/// use. `agents` are all that are known, and `tools` the names of all tools.
-pub fn unknown_agent_settings(config: &AgentConfig, agents: &[AgentDefinition], tools: &[String]) -> Vec<String> {
-    let settings = &config.agents;
+/// use. `crew` are the project's agents, and `tools` the names of all tools.
+pub fn unknown_agent_settings(setup: &AgentSetup, crew: &AgentRegistry, tools: &[String]) -> Vec<String> {
+    let (config, settings) = (&setup.config, &setup.config.agents);
+    let mut agents = agent_definition::built_in();
+    agents.extend(setup.agents.iter().chain(&crew.definitions).cloned());
+    let python = crew.file_names().flat_map(|(file, class)| [file, class]);
+    agents.extend(python.map(|name| AgentDefinition { name, ..AgentDefinition::default() }));
     let known = || agents.iter().map(|agent| agent.name.as_str());
     let strangers = settings.specialists.keys().filter(|name| !known().any(|one| one == name.as_str()));
     let mut told: Vec<String> = strangers
@@ -141,7 +147,8 @@ mod tests {
         let text = "agents:\n  lead: {tools: [shell]}\n  specialists:\n    qa: {tools: [nosuch, weather]}\n    \
                     backand: {max_tokens: 100}\n";
         let config = merge(&[ConfigLayer::parse("config.yaml", text).expect("read")]).expect("whole");
-        let told = unknown_agent_settings(&config, &crate::agent_definition::built_in(), &["weather".to_owned()]);
+        let setup = AgentSetup { config, ..AgentSetup::default() };
+        let told = unknown_agent_settings(&setup, &AgentRegistry::default(), &["weather".to_owned()]);
         let [agent, tool] = told.as_slice() else { panic!("{told:?}") };
         assert!(agent.contains("no agent “backand” here. Did you mean backend?"), "{agent}");
         assert!(tool.starts_with("config.yaml: agents.specialists.qa.tools: there is no tool “nosuch”."), "{tool}");

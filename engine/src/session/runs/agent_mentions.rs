@@ -8,7 +8,6 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::agent_definition::AgentDefinition;
 use agent::agent_registry::AgentRegistry;
 use agent::mention_match::{MentionMatch, agents_of_files, match_mention, strip_code};
 use agent::name_suggestions::{unknown_agent_sentence, unknown_tool_sentence};
@@ -53,19 +52,9 @@ impl RunsState {
         agent::approval_names::unknown_approval_name(&self.setup()?.config, &self.named_tools())
     }
 
-    /// Returns a sentence for each name in the settings of agents that means nothing.
-    pub(in crate::session) fn unknown_agent_settings(&self, crew: &AgentRegistry) -> Vec<String> {
-        let Some(setup) = self.setup() else { return Vec::new() };
-        let mut agents = agent_definition::built_in();
-        agents.extend(setup.agents.iter().chain(&crew.definitions).cloned());
-        let python = crew.file_names().flat_map(|(file, class)| [file, class]);
-        agents.extend(python.map(|name| AgentDefinition { name, ..AgentDefinition::default() }));
-        agent::approval_names::unknown_agent_settings(&setup.config, &agents, &self.named_tools())
-    }
-
     /// Returns the names of tools that a rule may name. A tool that waits for approval counts, too: the rule says what
     /// holds once it is approved.
-    fn named_tools(&self) -> Vec<String> {
+    pub(in crate::session) fn named_tools(&self) -> Vec<String> {
         let known = self.orchestrator_tools().into_iter().map(|tool| tool.name);
         let own = self.registry.iter().flat_map(|registry| &registry.tools).filter_map(|tool| tool.newest_version());
         known.chain(own.map(|tool| tool.name.clone())).collect()

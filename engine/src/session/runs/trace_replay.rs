@@ -119,10 +119,9 @@ impl RunsState {
         let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
         let Some((StoredTrace { path, trace, .. }, fitting)) = filed else { return };
         let hands_on = trace.steps.iter().any(|step| BuiltInTool::AskAgent.is_named(&step.tool));
-        let asked = if hands_on {
-            "Only the agents that it hands work to ask a model"
-        } else {
-            "No model is asked while it fits"
+        let asked = match hands_on {
+            true => "Only the agents that it hands work to ask a model",
+            false => "No model is asked while it fits",
         };
         let number = trace.version.number;
         let version = if number > 1 { format!(", version {number}") } else { String::new() };
@@ -234,14 +233,10 @@ impl RunsState {
         if !success {
             let first = text.lines().next().unwrap_or_default();
             let first = first[..first.floor_char_boundary(300)].to_owned();
-            let is_refused = run.approvals.iter().any(|approval| {
-                approval.call_id() == call && approval.decision.as_ref().is_some_and(|decision| !decision.allowed)
-            });
-            return Err(if is_refused {
-                ReplayStopError::CallRefused(first)
-            } else {
-                ReplayStopError::CallFailed(first)
-            });
+            let of_call = run.approvals.iter().filter(|approval| approval.call_id() == call);
+            let is_refused = of_call.flat_map(|approval| &approval.decision).any(|decision| !decision.allowed);
+            let why = if is_refused { ReplayStopError::CallRefused } else { ReplayStopError::CallFailed };
+            return Err(why(first));
         }
         done.expect.check(&text, &replay.values)?;
         let volume = run.about.volume;
