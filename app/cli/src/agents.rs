@@ -609,7 +609,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         return ask::follow_run(scene, run, args.no_wait, usize::MAX);
     }
     // The owning process may have the run's terminal, so the run isn't followed here.
-    crate::guest_runs::note_decision(run);
+    crate::guest_runs::hold_for(run);
     let word = if allowed { "Allowed" } else { "Denied" };
     writeln!(scene.errors, "{word}. The program that has the workspace open continues the run.")?;
     Ok(EXIT_DONE)

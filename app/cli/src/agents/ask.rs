@@ -297,6 +297,9 @@ pub(crate) fn follow_run(
                     "{}: waits for `tracebook approvals {name} --allow` or --deny",
                     approval_text::title(&approval)
                 )?;
+                if scene.own {
+                    crate::guest_runs::hold_for(run); // calls beside the one that waits may be under way
+                }
                 wait_for_webhooks(scene)?;
                 return Ok(EXIT_FAILED);
             }
