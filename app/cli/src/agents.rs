@@ -99,14 +99,41 @@ pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, 
 
 /// Returns a run's status as a word.
 pub(super) fn run_status_label(line: &RunSummary) -> &'static str {
-    match line.ending {
+    status_label(line.ending, line.pending > 0)
+}
+
+/// Returns the word for an ending, or for a run that isn't over.
+fn status_label(ending: Option<RunEnding>, is_waiting: bool) -> &'static str {
+    match ending {
         Some(RunEnding::Done) => "done",
         Some(RunEnding::Cancelled) => "stopped",
         Some(RunEnding::Failed) => "failed",
         Some(RunEnding::Limit) => "limit",
         Some(RunEnding::Budget) => "budget",
-        None if line.pending > 0 => "waits",
+        None if is_waiting => "waits",
         None => "open",
+    }
+}
+
+/// Describes a run's state in one line: how it ended, and the reason if it didn't end well.
+fn describe_status(run: &AgentRun) -> String {
+    let label = status_label(run.about.ending, run.pending().count() > 0);
+    let reason = run.steps.iter().rev().find_map(|step| match &step.kind {
+        StepKind::Error { message, .. } => message.lines().next(),
+        StepKind::ToolCall { .. }
+        | StepKind::ToolResult { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. } => None,
+    });
+    match (run.about.ending, reason) {
+        (Some(RunEnding::Done), _) => label.to_owned(),
+        (Some(_), Some(reason)) => format!("{label}: {}", untrusted_text::escape_line(reason)),
+        (Some(_), None) => label.to_owned(),
+        (None, _) => match run.pending().next() {
+            Some(approval) => format!("{label}: {}", approval_text::title(approval)),
+            None => format!("{label}: `tracebook runs ID --resume` continues it, if it isn't at work"),
+        },
     }
 }
 
@@ -246,8 +273,9 @@ fn show_result(scene: &mut CommandContext<'_>, result: Option<RunResult>) -> Res
 
 /// Prints a run's prompt, steps and changes.
 fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) -> Result<u8, CliError> {
-    let state = read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
-    let (about, todos, changes) = state;
+    let state =
+        read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone(), describe_status(run)))?;
+    let (about, todos, changes, status) = state;
     if args.export {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
         let exported =
@@ -275,6 +303,7 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
         spent.output_tokens,
         format_cost(spent.cost)
     )?;
+    writeln!(scene.out, "{status}")?;
     for todo in &todos {
         writeln!(scene.out, "{}", todo_line(todo))?;
     }
@@ -576,6 +605,12 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     }
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;
-    // Another process may own the run's terminal; in that case, don't follow the run here.
-    if scene.own { ask::follow_run(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
+    if scene.own {
+        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
+    }
+    // The owning process may have the run's terminal, so the run isn't followed here.
+    crate::guest_runs::hold_for(run);
+    let word = if allowed { "Allowed" } else { "Denied" };
+    writeln!(scene.errors, "{word}. The program that has the workspace open continues the run.")?;
+    Ok(EXIT_DONE)
 }

@@ -22,6 +22,7 @@ mod git_merge_driver;
 mod git_outputs;
 mod git_read_only;
 mod github_folder;
+mod guest_runs;
 mod help;
 mod history;
 #[cfg(feature = "hub")]
@@ -541,9 +542,11 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     let courier = TaskCourier::start(handle.clone());
     let code = run_request(&handle, request, &mut input, &mut out, &mut errors, true);
     drop(courier);
+    guest_runs::wait_until_at_rest(&handle);
     if let Ok(guests) = guests {
         guests.drain();
     }
+    guest_runs::wait_until_at_rest(&handle); // what the last guests have continued
     handle.close();
     match session.join() {
         // The usage was correct, but this workspace can't be written.

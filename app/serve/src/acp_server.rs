@@ -40,7 +40,7 @@ const DEFAULT_AGENT: &str = "default";
 const MEMORY_MODES: [(&str, &str, &str); 3] = [
     ("auto", "Automatic", "Follow a trace that fits; otherwise ask a model"),
     ("learner", "Model", "Always ask a model"),
-    ("follower", "Trace", "Only follow a trace that fits, without a model"),
+    ("follower", "Trace", "Follow a trace that fits; ask a model only where it stops"),
 ];
 
 /// Why the server for editors ended.

@@ -164,7 +164,11 @@ pub fn parse_plan(
     tools: &BTreeSet<String>,
     budget: Option<f64>,
 ) -> Result<TaskPlan, TaskPlanError> {
-    let plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
+    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
+    for task in &mut plan.tasks {
+        task.id = task_block::note_task_id(&task.id)?;
+        task.needs = task.needs.iter().map(|need| task_block::note_task_id(need)).collect::<Result<_, _>>()?;
+    }
     task_block::execution_order(&plan.tasks, tools)?;
     check_budget(&plan.tasks, budget)?;
     Ok(plan)
@@ -416,6 +420,12 @@ mod tests {
         ] {
             assert!(crate::tool_call_parser::check_arguments(&plan_tool(), &object(wrong.clone())).is_err(), "{wrong}");
         }
+        // Ids that a note couldn't hold are mended, and would otherwise become part of the goal.
+        let odd = json!({"tasks": [{"id": "../x_y", "goal": "A"}, {"id": "b", "goal": "B", "needs": ["../x_y"]}]});
+        let plan = parse_plan(&object(odd), &tools, None).expect("read");
+        assert_eq!((plan.tasks[0].id.as_str(), plan.tasks[1].needs[0].as_str()), ("x-y", "x-y"));
+        let empty = json!({"tasks": [{"id": "../..", "goal": "A"}]});
+        assert!(parse_plan(&object(empty), &tools, None).is_err_and(|why| why.to_string().contains("“../..”")));
         let circle =
             json!({"tasks": [{"id": "a", "goal": "A", "needs": ["b"]}, {"id": "b", "goal": "B", "needs": ["a"]}]});
         assert!(parse_plan(&object(circle), &tools, None).is_err_and(|why| why.to_string().contains("circle")));

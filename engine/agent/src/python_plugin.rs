@@ -98,6 +98,30 @@ pub(crate) fn decorator_modules(code: &str) -> BTreeSet<String> {
     stacker::grow(PYTHON_PARSER_STACK_BYTES, || std::panic::catch_unwind(find).unwrap_or_default())
 }
 
+/// Returns the first parameter of a function of a file that has no default and no argument here; `None` if it can be
+/// called, or can't be found.
+pub(crate) fn missing_argument(code: &str, function: &str, arguments: &Map<String, Value>) -> Option<String> {
+    if !text::python_scope::is_shallow(code) {
+        return None;
+    }
+    let find = || {
+        let parsed = parse(code, ParseOptions::from(Mode::Module)).ok()?;
+        let Mod::Module(module) = parsed.syntax() else { return None };
+        // Of several, Python calls the last.
+        let called = module.body.iter().rev().find_map(|stmt| match stmt {
+            Stmt::FunctionDef(one) if one.name.as_str() == function => Some(one),
+            _ => None, // tidy: open because only this statement is looked for in the parser's many
+        })?;
+        if !called.decorator_list.iter().all(is_llm_tool) {
+            return None; // another decorator may give arguments
+        }
+        let mut needed = called.parameters.iter_non_variadic_params().filter(|one| one.default.is_none());
+        let missing = needed.find(|one| !arguments.contains_key(one.parameter.name.as_str()))?;
+        Some(missing.parameter.name.to_string())
+    };
+    stacker::grow(PYTHON_PARSER_STACK_BYTES, || std::panic::catch_unwind(find).ok().flatten())
+}
+
 fn read_shallow_plugin(code: &str) -> (Vec<UserTool>, Vec<PluginProblem>) {
     let line_at = |at: TextSize| {
         let before = code.as_bytes().get(..at.to_usize()).unwrap_or_default();

@@ -86,6 +86,9 @@ pub struct RunSummary {
     pub pending: usize,
     /// Tokens and money used so far.
     pub spent: CallUsage,
+    /// Estimated usage of a paid model call that has begun and isn't in `spent` yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsettled: Option<CallUsage>,
     /// Number of steps.
     #[serde(default)]
     pub steps: usize,

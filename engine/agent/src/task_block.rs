@@ -179,10 +179,30 @@ impl Default for TaskBlock {
     }
 }
 
+/// Maximum length of a task's id in bytes.
+const MAX_TASK_ID_BYTES: usize = 60;
+
+fn is_task_id_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '-'
+}
+
+/// Returns an id as a note can hold it: of letters, digits and `-`.
+///
+/// # Errors
+/// Returns an error if nothing of it is a letter or a digit.
+pub(crate) fn note_task_id(id: &str) -> Result<String, TaskOrderError> {
+    let plain: String = id.chars().map(|c| if is_task_id_char(c) { c } else { '-' }).collect();
+    let plain = plain.trim_matches('-');
+    match &plain[..plain.floor_char_boundary(MAX_TASK_ID_BYTES)] {
+        "" => Err(TaskOrderError::UnusableId { task: id.chars().take(MAX_TASK_ID_BYTES).collect() }),
+        plain => Ok(plain.to_owned()),
+    }
+}
+
 /// Splits the id after `^` from the end of a task's text.
 fn split_task_id(words: &str) -> Option<(&str, &str)> {
     let (before, id) = words.rsplit_once('^')?;
-    let plain = !id.is_empty() && id.len() <= 60 && id.chars().all(|c| c.is_alphanumeric() || c == '-');
+    let plain = !id.is_empty() && id.len() <= MAX_TASK_ID_BYTES && id.chars().all(is_task_id_char);
     (plain && (before.is_empty() || before.ends_with(' '))).then_some((before.trim_end(), id))
 }
 
@@ -376,6 +396,9 @@ pub enum TaskOrderError {
     /// A task depends on one that isn't in the plan.
     #[error("the task {task} needs {need}, which is no task of the plan")]
     MissingTask { task: String, need: String },
+    /// An id has no letter or digit.
+    #[error("“{task}” can't be a task's id: use letters, digits and -")]
+    UnusableId { task: String },
     /// Tasks depend on each other in a cycle.
     #[error("the tasks {tasks} wait for each other in a circle")]
     Circle { tasks: String },

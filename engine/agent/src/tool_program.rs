@@ -29,6 +29,12 @@ fn python_literal(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
+/// Returns why a tool in Python can't be called with these arguments, as a sentence for the model; `None` if it can.
+pub fn missing_argument_sentence(tool: &UserTool, arguments: &Map<String, Value>) -> Option<String> {
+    let missing = python_plugin::missing_argument(&tool.code, tool.entry_name(), arguments)?;
+    Some(format!("{} was called without the argument {missing}, which it needs.", tool.name))
+}
+
 /// Returns the Python program that runs a tool with these arguments and prints its result as JSON.
 pub fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
     let json = python_literal(&Value::Object(arguments.clone()).to_string());
@@ -61,4 +67,28 @@ pub fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
     format!(
         "{before}import json as _json\nprint(_json.dumps({awaits}{function}(**_json.loads({json})), default=str))\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_missing_argument_is_named() {
+        let code = "@llm_tool(\"peek\", \"x\", {\"path\": \"string\", \"lines\": \"integer\"})\n\
+            async def look(path, *, lines=3, **more):\n    return path\n";
+        let tool = UserTool {
+            name: "peek".to_owned(),
+            entry: "look".to_owned(),
+            code: code.to_owned(),
+            ..UserTool::default()
+        };
+        let said = |arguments: Value| missing_argument_sentence(&tool, arguments.as_object().expect("an object"));
+        assert_eq!(said(json!({"path": "a"})), None);
+        assert!(said(json!({"lines": 1})).is_some_and(|why| why.contains("the argument path")));
+        // A function that is defined in another way is called as it is.
+        let other = UserTool { code: "look = print\n".to_owned(), ..tool.clone() };
+        assert_eq!(missing_argument_sentence(&other, &Map::new()), None);
+    }
 }

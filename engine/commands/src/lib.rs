@@ -743,7 +743,7 @@ command_table!(
             command_argument(
                 "mode",
                 ArgumentForm::Value,
-                "auto, learner (a model), or follower (a trace that fits, without a model)"
+                "auto, learner (a model), or follower (a trace that fits; a model only where it stops)"
             ),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
@@ -959,6 +959,7 @@ command_table!(
             command_argument("find", ArgumentForm::Value, "only those that hold this word"),
             command_argument("rules", ArgumentForm::Flag, "the rules that decisions have made"),
             command_argument("forget", ArgumentForm::Value, "take back the rule of this number"),
+            command_argument("no-wait", ArgumentForm::Flag, "end when the run waits for the next decision"),
         ],
         "List what agents and other programs ask for, and allow or deny it.",
     ),

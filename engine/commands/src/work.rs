@@ -51,7 +51,7 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "mode",
         ArgumentForm::Value,
-        "with add: auto, learner (a model), or follower (a trace, without a model)",
+        "with add: auto, learner (a model), or follower (a trace; a model only where it stops)",
     ),
     command_argument("risk", ArgumentForm::Value, "with add: low, medium or high; before high risk you are asked"),
     command_argument("deadline", ArgumentForm::Value, "with add: when its run ends at the latest, such as 20 min"),
@@ -106,7 +106,7 @@ pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "mode",
         ArgumentForm::Value,
-        "auto, learner (a model), or follower (a trace that fits, without a model)",
+        "auto, learner (a model), or follower (a trace that fits; a model only where it stops)",
     ),
     command_argument("run", ArgumentForm::Value, "in place of a goal: the cells of this note"),
     command_argument("cell", ArgumentForm::Value, "with --run: only this cell, from 1"),

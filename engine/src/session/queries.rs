@@ -125,6 +125,13 @@ impl Session {
         self.state.runs.unknown_tools(rules)
     }
 
+    /// Returns a sentence for each name in the settings of agents that means nothing. `crew`: the project's agents.
+    pub fn unknown_agent_settings(&self, crew: &AgentRegistry) -> Vec<String> {
+        let runs = &self.state.runs;
+        let told = |setup| agent::approval_names::unknown_agent_settings(setup, crew, &runs.named_tools());
+        runs.setup().map(told).unwrap_or_default()
+    }
+
     /// Returns this month's spending, in total and by project.
     pub fn budget_statuses(&self, now: UnixMillis) -> Vec<BudgetStatus> {
         self.state.runs.budget_statuses(&self.state.files.volumes, &self.state.workspace, now)

@@ -91,9 +91,9 @@ impl RunsState {
         runs: BTreeMap<DocId, RunSummary>,
         rules: Vec<PolicyRule>,
     ) {
-        // Only runs with pending decisions are opened now, to show the decisions and apply their timeouts. Others are
-        // loaded when the user opens them.
-        let waits = |line: &RunSummary| line.ending.is_none() && line.pending > 0;
+        // Only runs with pending decisions are opened now, to show the decisions and apply their timeouts, and those
+        // with an uncounted model call. Others are loaded when the user opens them.
+        let waits = |line: &RunSummary| line.ending.is_none() && (line.pending > 0 || line.unsettled.is_some());
         let open: Vec<DocId> = runs.iter().filter(|(_, line)| waits(line)).map(|(id, _)| *id).collect();
         (self.session_summaries, self.run_summaries, self.rules) = (lines, runs, rules);
         for run in open {

@@ -408,6 +408,8 @@ fn the_mode_follower_asks_no_model_if_no_trace_fits() {
     assert!(said.contains("No trace fits this, and in the mode follower no model is asked."), "{said}");
     assert_eq!(count.load(Ordering::SeqCst), asked);
     assert_eq!(newest(&house)["standing"], "failed");
+    let shown = house.run(&["runs", "last"]).good().text();
+    assert!(shown.contains("failed: No trace fits this"), "{shown}");
     // The user may go on with a model.
     house.run(&["ask", "Compute the zebra quotient", "--mode", "auto", "--approve", "shell"]).good();
     assert!(count.load(Ordering::SeqCst) > asked);

@@ -390,3 +390,19 @@ fn a_note_written_over_a_link_says_where_its_text_is() {
         assert!(String::from_utf8_lossy(&house.read("notes/key.md")).contains("mine\n"), "{to}");
     }
 }
+
+/// The process that has the workspace open ends only once the run that another one decided about is at rest.
+#[test]
+fn a_decision_of_another_process_is_carried_out_before_the_owner_ends() {
+    let house = house(&one_call("shell", json!({"command": "sleep 1; echo built > built.txt"})), &[("a.md", "# A\n")]);
+    house.run(&["ask", "build", "--no-wait"]).code(1);
+    let waiting = house.run(&["approvals", "--json"]).good().lines();
+    let name = waiting[0]["name"].as_str().expect("it waits").to_owned();
+    let owner = house.owner("a.md");
+    let said = house.run(&["approvals", &name, "--allow"]).good();
+    assert!(said.err.contains("Allowed. The program that has the workspace open continues"), "{}", said.err);
+    owner.end();
+    house.run(&["approvals", &name, "--deny"]).refused(2, "nothing waits");
+    assert_eq!(house.read("notes/built.txt"), b"built\n");
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
+}

@@ -168,10 +168,9 @@ fn an_agent_that_cannot_be_asked_is_refused_before_anything_is_sent() {
     assert!(listed.contains("qa  (built in, switched off)"), "{listed}");
     assert_eq!(*sent.lock().expect("heard"), "", "no model was asked");
     assert_eq!(house.run(&["runs", "--json"]).good().lines().len(), 0, "and no run began");
-    let done = house.run(&["ask", "go", "--approve", "shel: ls", "--approve", "read_file"]).code(0);
-    let warned = done.err.clone();
-    assert!(warned.contains("There is no tool called “shel”") && warned.contains("Did you mean shell?"), "{warned}");
-    assert!(!warned.contains("read_file"), "{warned}");
+    let refused = house.run(&["ask", "go", "--approve", "shel: ls", "--approve", "read_file"]).code(2).err;
+    assert!(refused.contains("There is no tool called “shel”") && refused.contains("Did you mean shell?"), "{refused}");
+    assert_eq!(house.run(&["runs", "--json"]).good().lines().len(), 0, "no run began");
     let said = house.run(&["ask", "@qaa and @qa: go, and mail me@example.org"]).good().text();
     assert!(said.contains("@qaa was taken as text") && said.contains("@qa was taken as text"), "{said}");
     assert!(!said.contains("example"), "{said}");

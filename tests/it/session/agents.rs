@@ -421,6 +421,27 @@ fn money_ends_a_run() {
 }
 
 #[test]
+fn a_paid_call_is_counted_if_the_program_is_killed_in_it() {
+    let mut twin = agent(&[("a.md", "x\n")], "");
+    let mut config = config("");
+    (config.llm.default_provider, config.llm.prefer_local) = ("far".to_owned(), false);
+    twin.setup = AgentSetup { config, ..AgentSetup::default() };
+    ask(&mut twin, "work");
+    assert_eq!(twin.models.len(), 1, "the model is at work");
+    // It's counted once, also if the program is killed again.
+    let mut twin = Twin::start(twin.crash(), 2);
+    twin.settle();
+    let mut twin = Twin::start(twin.crash(), 3);
+    twin.settle();
+    twin.command(Command::OpenRun { run: RUN }).expect("opened");
+    twin.rest();
+    let spent = run(&twin).about.spent;
+    assert!(spent.input_tokens > 0 && spent.cost.is_some_and(|cost| cost > 0.0), "{spent:?}");
+    let counted: Vec<CallUsage> = run(&twin).steps.iter().filter_map(|step| step.spent).collect();
+    assert_eq!(counted, [spent]);
+}
+
+#[test]
 fn a_model_that_fails_is_said_and_the_next_is_asked() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     let mut config = config("");

@@ -232,6 +232,9 @@ fn a_trace_gives_no_leave() {
     let id = ask(&mut twin, 10, REPORT, ReplayMode::Follower);
     assert!(twin.tools.is_empty() && twin.models.len() == 1, "a model takes over");
     assert_eq!(one(&twin, id).approvals[0].decision.as_ref().map(|decision| decision.allowed), Some(false));
+    twin.settle();
+    let known = trace(&twin).1.known;
+    assert_eq!((known.usage_count, known.verified_count), (900, 900), "a refusal is not the trace's failure");
 }
 
 #[test]

@@ -71,6 +71,26 @@ fn what_waited_is_decided_after_a_crash() {
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 }
 
+/// A command that opens the workspace for something else pays for no run whose question nobody answered.
+#[test]
+fn a_question_that_expires_after_a_restart_continues_nothing() {
+    let limits = "approval: {timeout_seconds: 60}\n";
+    let mut twin = agent(&[("a.md", "x\n")], limits);
+    ask(&mut twin, "work");
+    answer(&mut twin, said("I build.", &[("shell", json!({"command": "make"}))]));
+    let mut twin = Twin::start(twin.crash(), 4);
+    twin.setup = setup(limits);
+    twin.rest();
+    twin.pass(3_600_000);
+    let over = run(&twin);
+    assert_eq!((over.pending().count(), over.about.ending, over.is_busy()), (0, None, false));
+    assert!(twin.models.is_empty() && twin.tools.is_empty(), "nothing is asked or run");
+    twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect("resumed");
+    twin.rest();
+    let (_, request) = answer(&mut twin, said("I stop.", &[]));
+    assert!(request.messages.iter().any(|message| message.content.contains("Nobody decided")));
+}
+
 /// A process killed at any point of a run: no acknowledged step is lost, nothing runs twice, and pending approvals stay
 /// pending.
 #[test]

@@ -6,7 +6,7 @@ use agent::memory::trace::{self, RunTrace};
 use agent::memory::trace_library::{
     LIBRARY_SIGNATURE_PURPOSE, LibrarySignature, split_signature, trace_differences, with_signature,
 };
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use eframe::egui;
 use egui::Ui;
 use egui::accesskit::Role;
@@ -44,8 +44,7 @@ pub(super) enum ImportDecision {
 
 /// Reads a library and verifies its signature. Blocks.
 pub(super) fn read_library(path: &Path) -> anyhow::Result<ReadLibrary> {
-    let bytes = host::fs::copy::read(path, MAX_TRACE_FILE_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = bytes.with_context(|| format!("it is not there, too long, or no text: {}", path.display()))?;
+    let text = host::fs::copy::read_text(path, MAX_TRACE_FILE_BYTES)?;
     let told = |why: String| anyhow!("{}: {why}", path.display());
     let (signed, signature) = split_signature(&text).map_err(|why| told(why.to_string()))?;
     let signer = match &signature {

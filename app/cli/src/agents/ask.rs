@@ -125,24 +125,44 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     if let Some(name) = &agent {
         super::ensure_agent_available(scene, volume, name)?;
     }
+    ensure_tools_known(scene, &allow)?;
     if args.fork.is_some() {
         let forked = new_fork::prepare_fork(scene, (volume, note), args, &text)?;
         (volume, note) = (forked.volume, forked.note);
     }
-    let allowed = allow.clone();
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider };
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(command)?;
     let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
     scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), ready)?;
-    for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
-        writeln!(scene.errors, "tracebook: {word}")?;
+    for word in unknown_agent_settings(scene, volume)? {
+        writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&word))?;
     }
     if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
     follow_run(scene, run, args.no_wait, problems)
+}
+
+/// Returns warnings about names in the settings of agents that mean nothing in a volume.
+fn unknown_agent_settings(scene: &CommandContext<'_>, volume: DocId) -> Result<Vec<String>, CliError> {
+    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
+    let crew = root.map(|root| host::agents::project_memory::read_agent_registry(&root)).unwrap_or_default();
+    Ok(scene.handle.read(move |session| session.unknown_agent_settings(&crew))?)
+}
+
+/// Rejects `--approve` for a tool that doesn't exist, before anything runs.
+fn ensure_tools_known(scene: &CommandContext<'_>, allow: &[String]) -> Result<(), CliError> {
+    if allow.is_empty() {
+        return Ok(());
+    }
+    super::wait_for_setup(scene)?;
+    let allow = allow.to_vec();
+    match scene.handle.read(move |session| session.unknown_tools(&allow).into_iter().next())? {
+        Some(why) => Err(CliError::usage(format!("--approve: {why} `tracebook tools` lists the tools."))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the volume in which an agent works: the named one, the note's, the one around the folder, or the only one.
@@ -277,6 +297,9 @@ pub(crate) fn follow_run(
                     "{}: waits for `tracebook approvals {name} --allow` or --deny",
                     approval_text::title(&approval)
                 )?;
+                if scene.own {
+                    crate::guest_runs::hold_for(run); // calls beside the one that waits may be under way
+                }
                 wait_for_webhooks(scene)?;
                 return Ok(EXIT_FAILED);
             }

@@ -240,10 +240,7 @@ fn exported_runs(session: &Session, id: DocId) -> Vec<SessionRunFile> {
 pub(super) fn read_input_file(scene: &mut CommandContext<'_>, file: &str) -> Result<String, CliError> {
     if file != "-" {
         let path = scene.folder.join(file);
-        let bytes = host::fs::copy::read(&path, MAX_IMPORTED_BYTES)
-            .ok_or_else(|| CliError::usage(format!("the file cannot be read, or is too large: {}", path.display())))?;
-        return String::from_utf8(bytes)
-            .map_err(|_| CliError::usage(format!("it is not UTF-8 text: {}", path.display())));
+        return host::fs::copy::read_text(&path, MAX_IMPORTED_BYTES).map_err(|why| CliError::usage(why.to_string()));
     }
     let mut text = String::new();
     scene.input.take(MAX_IMPORTED_BYTES).read_to_string(&mut text)?;

@@ -300,6 +300,8 @@ pub(crate) struct ApprovalsArguments {
     pub(crate) rules: bool,
     #[arg(long)]
     pub(crate) forget: Option<String>,
+    #[arg(id = "no-wait", long = "no-wait")]
+    pub(crate) no_wait: bool,
 }
 
 /// `tools`.

@@ -70,10 +70,8 @@ pub(super) fn import_traces(
         scene.input.take(MAX_TRACE_LIBRARY_BYTES).read_to_string(&mut text)?;
     } else {
         let path = scene.folder.join(from);
-        let bytes =
-            host::fs::copy::read(&path, MAX_TRACE_LIBRARY_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
-        text = bytes
-            .ok_or_else(|| CliError::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
+        text = host::fs::copy::read_text(&path, MAX_TRACE_LIBRARY_BYTES)
+            .map_err(|why| CliError::usage(why.to_string()))?;
     }
     let (signed, signature) = split_signature(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
     let signer = signer_text(from, signed, signature.as_ref())?;

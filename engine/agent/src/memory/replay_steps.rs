@@ -29,6 +29,9 @@ pub enum ReplayStopError {
     /// The call of the step failed.
     #[error("it failed: {0}")]
     CallFailed(String),
+    /// The user, a rule, or a timeout refused the call of the step.
+    #[error("it was refused: {0}")]
+    CallRefused(String),
     /// A file is there that must not be, or the other way round.
     #[error("{path} {state}")]
     Path {

@@ -1,6 +1,7 @@
 //! Programs of tools: an embedded kernel for one run of Python, or of a function in JavaScript, in the same sandbox as
 //! cells. Its output and result values are the tool's result.
 
+use super::path_limits::time_over_note;
 use super::script_files::{ScriptFileRequest, answer_file_request};
 use super::shell::{self, append_end_note, end_child};
 use super::tool_environment::ToolPython;
@@ -227,8 +228,8 @@ fn execute_code(
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             let seconds = begun.elapsed().as_secs();
             return Ok(Some(match run.program {
-                RunProgram::Python { .. } => format!("(stopped after {seconds} s)"),
-                RunProgram::JavaScript(_) => format!("({title} was stopped after {seconds} s)"),
+                RunProgram::Python { .. } => time_over_note("", seconds),
+                RunProgram::JavaScript(_) => time_over_note(&format!("{title} was "), seconds),
             }));
         }
         let content = &message["content"];

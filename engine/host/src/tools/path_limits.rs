@@ -46,6 +46,11 @@ pub(super) fn check_path(root: &Path, path: &str, paths: &SandboxPaths, writes: 
     Ok(())
 }
 
+/// Says that a job was stopped because its time was over, and what sets that time.
+pub(super) fn time_over_note(job: &str, seconds: u64) -> String {
+    format!("({job}stopped after {seconds} s; the call's seconds, watchdog.tool and sandbox.time limit it)")
+}
+
 /// Returns a time limit in seconds, lowered to the limit of the sandbox.
 pub(super) fn limited_seconds(seconds: u64, limits: &SandboxLimits) -> u64 {
     let most = limits.time_ms.map_or(u64::MAX, |limit| Duration::from_millis(limit).as_secs().max(1));

@@ -1,6 +1,7 @@
 //! Shell tool: runs a command line for `sh` in its own `tracebook sandbox` process, which is killed with everything it
 //! started.
 
+use super::path_limits::time_over_note;
 use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
@@ -141,7 +142,7 @@ fn finish(
         },
         ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {processes} processes)"),
         ShellExit::Grown(most) => format!("(stopped: it added more than {} MB to the folder)", most >> 20),
-        ShellExit::TimedOut => format!("(stopped after {seconds} s)"),
+        ShellExit::TimedOut => time_over_note("", seconds),
         ShellExit::Cancelled | ShellExit::Background => "(cancelled)".to_owned(),
         ShellExit::TooMuchOutput => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
         ShellExit::Silent => "(the sandbox ended without a word)".to_owned(),

@@ -104,6 +104,24 @@ pub fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
+/// Reads the text of a plain file that the user chose.
+///
+/// # Errors
+/// Returns an error that says whether it can't be read, is too large, or is no text.
+pub fn read_text(path: &Path, max_bytes: u64) -> anyhow::Result<String> {
+    let unreadable = |error: io::Error| anyhow!("can't read {} ({})", path.display(), io_reason(&error));
+    let (file, _) = open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > max_bytes {
+        bail!("{} is larger than {} MB", path.display(), max_bytes >> 20);
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        anyhow!("{} isn't text: it contains invalid UTF-8 at byte {at}", path.display())
+    })
+}
+
 /// Opens a plain file that the user chose.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let mut options = File::options();

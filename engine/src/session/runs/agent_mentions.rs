@@ -49,16 +49,20 @@ impl RunsState {
 
     /// Returns what is wrong with the approval lists of the configuration, if they name an unknown tool.
     pub(in crate::session) fn unknown_approval_name(&self) -> Option<String> {
-        let known: Vec<String> = self.orchestrator_tools().into_iter().map(|tool| tool.name).collect();
-        // A tool that waits for approval counts, too: the list says what holds once it is approved.
+        agent::approval_names::unknown_approval_name(&self.setup()?.config, &self.named_tools())
+    }
+
+    /// Returns the names of tools that a rule may name. A tool that waits for approval counts, too: the rule says what
+    /// holds once it is approved.
+    pub(in crate::session) fn named_tools(&self) -> Vec<String> {
+        let known = self.orchestrator_tools().into_iter().map(|tool| tool.name);
         let own = self.registry.iter().flat_map(|registry| &registry.tools).filter_map(|tool| tool.newest_version());
-        let known: Vec<String> = known.into_iter().chain(own.map(|tool| tool.name.clone())).collect();
-        agent::approval_names::unknown_approval_name(&self.setup()?.config, &known)
+        known.chain(own.map(|tool| tool.name.clone())).collect()
     }
 
     /// Returns a sentence for each rule that names an unknown tool; such rules allow nothing.
     pub(in crate::session) fn unknown_tools(&self, rules: &[String]) -> Vec<String> {
-        let known: Vec<String> = self.orchestrator_tools().into_iter().map(|tool| tool.name).collect();
+        let known = self.named_tools();
         let mut told = Vec::new();
         for rule in rules {
             let name = rule.split(':').next().unwrap_or_default().trim();

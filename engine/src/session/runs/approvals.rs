@@ -118,6 +118,8 @@ impl RunsState {
             self.record_run(turn, sync, id, record);
             return;
         };
+        // A run that was only read from disk continues if somebody decides about it, not when a time is over.
+        let continues = run.is_awake || decision.by != DecisionMaker::Timeout || self.held.contains_key(&id);
         let changed = decision.arguments.is_some();
         if let Some(arguments) = decision.arguments {
             pending.call.arguments = arguments;
@@ -156,7 +158,12 @@ impl RunsState {
         if is_refused_task {
             self.update_task_status(turn, files, sync, id, &task, TaskStatus::Failed);
         }
-        self.continue_run_after(batch, id);
+        if continues {
+            return self.continue_run_after(batch, id);
+        }
+        if let Some(run) = self.runs.get_mut(&id).filter(|run| run.pending().next().is_none()) {
+            run.calls.clear(); // the user can resume it
+        }
     }
 
     pub(in crate::session) fn save_rules(&self, turn: &mut ApplyContext<'_>) {

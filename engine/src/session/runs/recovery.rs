@@ -5,10 +5,11 @@ use crate::effect::Effect;
 use crate::event::DocumentLoadError;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall};
+use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, add_usage, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::budget::with_estimate;
 use agent::sent_task::INTERRUPTED_CALL_TEXT;
 use agent::server_request::is_server_request;
 use agent::tool_job::ToolOutcome;
@@ -110,8 +111,18 @@ impl RunsState {
 
     /// Restores what a run of this device was doing when the program that carried it out ended.
     pub(super) fn restore_run(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let unsettled = self.run_summaries.get(&id).and_then(|line| line.unsettled);
         let Some(run) = self.runs.get_mut(&id) else { return };
         let left = restore_open_calls(run);
+        if let Some(usage) = unsettled {
+            // The provider bills the call, although its answer is lost.
+            let message = with_estimate("The program ended while a model was answering.", Some(usage));
+            let mut made = new_step(turn, run.last_step(), StepKind::Error { message, recoverable: true });
+            made.spent = Some(usage);
+            add_usage(&mut run.about.spent, usage);
+            self.record_run(turn, sync, id, RunRecord { steps: vec![made], ..RunRecord::default() });
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return };
         // Nobody could decide while the program was closed, so the timeout starts again.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
             let time = approval.expires.saturating_sub(approval.asked);

@@ -24,7 +24,7 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
 use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
 use agent::tool_lines::{line_range, requested_lines};
-use agent::tool_program::tool_program;
+use agent::tool_program::{missing_argument_sentence, tool_program};
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
 use commands::UnknownCommand;
@@ -424,6 +424,9 @@ impl RunsState {
                 let grants = tool.grants;
                 match tool.language {
                     ToolLanguage::Python => {
+                        if let Some(why) = missing_argument_sentence(tool, arguments) {
+                            return Some(failed_outcome(why));
+                        }
                         let packages = match ToolPackages::of(tool) {
                             Ok(packages) => packages.map(Box::new),
                             Err(why) => return Some(failed_outcome(why.to_string())),

@@ -119,7 +119,10 @@ impl RunsState {
         let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
         let Some((StoredTrace { path, trace, .. }, fitting)) = filed else { return };
         let hands_on = trace.steps.iter().any(|step| BuiltInTool::AskAgent.is_named(&step.tool));
-        let asked = if hands_on { "Only the agents that it hands work to ask a model" } else { "No model is asked" };
+        let asked = match hands_on {
+            true => "Only the agents that it hands work to ask a model",
+            false => "No model is asked while it fits",
+        };
         let number = trace.version.number;
         let version = if number > 1 { format!(", version {number}") } else { String::new() };
         let content = format!("Replaying {path}{version}: {}. {asked}.", fitting.why);
@@ -205,12 +208,12 @@ impl RunsState {
         }
         let Some(run) = self.runs.get_mut(&id) else { return false };
         let Some(mut replay) = run.run_memory.replay.take() else { return false };
-        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why.to_string()));
+        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why));
         let made = ended.and_then(|()| {
             if replay.at == replay.trace.steps.len() {
                 return Ok(None);
             }
-            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why.to_string()))
+            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why))
         });
         match made {
             Ok(Some(call)) => self.issue_call(turn, files, sync, workspace, (id, replay), call),
@@ -229,7 +232,11 @@ impl RunsState {
         let done = done.ok_or(ReplayStopError::TraceChanged)?;
         if !success {
             let first = text.lines().next().unwrap_or_default();
-            return Err(ReplayStopError::CallFailed(first[..first.floor_char_boundary(300)].to_owned()));
+            let first = first[..first.floor_char_boundary(300)].to_owned();
+            let of_call = run.approvals.iter().filter(|approval| approval.call_id() == call);
+            let is_refused = of_call.flat_map(|approval| &approval.decision).any(|decision| !decision.allowed);
+            let why = if is_refused { ReplayStopError::CallRefused } else { ReplayStopError::CallFailed };
+            return Err(why(first));
         }
         done.expect.check(&text, &replay.values)?;
         let volume = run.about.volume;
@@ -364,13 +371,17 @@ impl RunsState {
         sync: &mut SyncState,
         id: DocId,
         replay: &TraceReplay,
-        (number, why): (usize, &str),
+        (number, why): (usize, &ReplayStopError),
     ) {
         let Some(volume) = self.runs.get(&id).map(|run| files.volumes.memory_home(run.about.volume)) else { return };
-        let update = TraceUpdate::Replayed { is_good: false, took_ms: None, last: None };
-        files.update_trace(turn, sync, (volume, &replay.path), update);
+        // A refusal says nothing about the trace.
+        if !matches!(why, ReplayStopError::CallRefused(_)) {
+            let update = TraceUpdate::Replayed { is_good: false, took_ms: None, last: None };
+            files.update_trace(turn, sync, (volume, &replay.path), update);
+        }
         let count = replay.trace.steps.len();
-        self.stop_replay(turn, sync, id, &replay.path, &format!("at step {number} of {count}"), why);
+        let place = format!("at step {number} of {count}");
+        self.stop_replay(turn, sync, id, &replay.path, &place, &why.to_string());
     }
 
     /// Records that a replay stopped, where and why, and that a model continues with the same information.

@@ -402,6 +402,11 @@ impl AgentRun {
         self.steps.iter().any(|step| step_call(&step.kind).is_some())
     }
 
+    /// Estimates what the model call in progress costs; `None` if it's free, or there's none.
+    pub(in crate::session) fn unsettled_usage(&self) -> Option<CallUsage> {
+        self.live.as_ref()?.received_usage(true).filter(|usage| usage.cost != Some(0.0))
+    }
+
     pub(in crate::session) fn summary(&self) -> RunSummary {
         let about = &self.about;
         RunSummary {
@@ -414,6 +419,7 @@ impl AgentRun {
             iteration: about.iteration,
             pending: self.pending().count(),
             spent: about.spent,
+            unsettled: self.unsettled_usage(),
             steps: self.steps.len(),
             agent: about.agent.clone(),
             origin: about.origin,
