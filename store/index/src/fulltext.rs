@@ -541,6 +541,21 @@ impl FullTextIndex {
         self.vectors.write().unwrap_or_else(PoisonError::into_inner).append(all)
     }
 
+    /// Stores vectors among those that answer searches, if these are of this model.
+    ///
+    /// # Errors
+    /// Returns an error if the disk fails.
+    pub fn store_answering_vectors(&self, model: &str, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
+        let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
+        if vectors.model() != model || vectors.dimensions() == 0 {
+            return Ok(());
+        }
+        // Another thread may have stored some of them meanwhile.
+        let missing = all.iter().filter(|(hash, _)| vectors.slot(*hash).is_none());
+        let missing: Vec<(u64, Vec<f32>)> = missing.cloned().collect();
+        if missing.is_empty() { Ok(()) } else { vectors.append(&missing) }
+    }
+
     /// Returns the number of texts that have a vector.
     pub fn vector_count(&self) -> usize {
         self.lock_vectors().len()
@@ -636,7 +651,7 @@ fn speaker_marks(speaker: &str) -> BTreeSet<String> {
 }
 
 /// Returns the texts that are embedded for a passage, one per window.
-fn embedded_texts(kind: PassageKind, is_turn: bool, title: &str, heading: &str, text: &str) -> Vec<String> {
+pub(crate) fn embedded_texts(kind: PassageKind, is_turn: bool, title: &str, heading: &str, text: &str) -> Vec<String> {
     // Title and heading are the same for all turns of a conversation, and would drown what a short one says.
     let (title, heading) = if is_turn { ("", "") } else { (title, heading) };
     embedding_windows(kind, text).into_iter().map(|window| passage_context(title, heading, &text[window])).collect()
@@ -672,7 +687,7 @@ pub(crate) fn embedding_windows(kind: PassageKind, text: &str) -> Vec<Range<usiz
 }
 
 /// Returns the hash that identifies an embedded text.
-fn text_hash(text: &str) -> u64 {
+pub(crate) fn text_hash(text: &str) -> u64 {
     let hash = blake3::hash(text.as_bytes());
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())
 }

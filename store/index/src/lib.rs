@@ -22,6 +22,7 @@ mod ranking;
 mod relevance;
 mod search_filters;
 pub mod turns;
+mod unread_passages;
 mod vector_search;
 mod vectors;
 mod word_pairs;

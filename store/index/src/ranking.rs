@@ -210,6 +210,8 @@ pub struct NoteHit {
     pub modified: i64,
     /// The text of the passage.
     pub text: String,
+    /// Whether it's a turn of a conversation.
+    pub is_turn: bool,
     /// The score, 0 to about 1.
     pub score: f32,
     /// The reasons for the hit.
@@ -472,6 +474,7 @@ impl FullTextIndex {
                     .and_then(|all| all.first(address.doc_id))
                     .unwrap_or(0),
                 text,
+                is_turn: doc.get_first(fields.session).is_some(),
                 score: *score,
                 why,
                 more: 0,
@@ -729,6 +732,7 @@ mod tests {
             language: StemLanguage::ENGLISH,
             modified: 0,
             text: String::new(),
+            is_turn: false,
             score: 1.0,
             why: HitReason { rare, ..HitReason::default() },
             more: 0,

@@ -192,7 +192,8 @@ def measure(name, out):
         out.write(json.dumps(line) + "\n")
 
 
-with open(OUT, "w") as out:
-    for name in sorted(os.listdir(FOLDER)):
-        measure(name, out)
-        print(name, flush=True)
+if __name__ == "__main__":
+    with open(OUT, "w") as out:
+        for name in sorted(os.listdir(FOLDER)):
+            measure(name, out)
+            print(name, flush=True)

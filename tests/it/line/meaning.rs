@@ -418,3 +418,23 @@ fn run(house: &House, words: &[&str], library: &Path, hub: &str) -> Done {
     command.env("ORT_DYLIB_PATH", library).env("HF_ENDPOINT", if hub.is_empty() { "http://127.0.0.1:9" } else { hub });
     crate::program::finish(command, b"")
 }
+
+/// So many notes that a search doesn't wait until the embedded model has read all of them.
+const MANY_NOTES: usize = 400;
+
+#[test]
+fn what_is_found_by_words_is_ranked_by_meaning_before_all_is_read() {
+    let house = House::new();
+    for number in 0..MANY_NOTES {
+        let text = format!("# Ledger {number}\n\nFreight tariff and invoice of lot {number}, paid in March.\n");
+        house.write(&format!("notes/{number}.md"), text.as_bytes());
+    }
+    house.write("notes/Pet.md", b"# Pet\n\nA kitten naps upon the couch.\n");
+    house.run(&["open", "notes"]).good();
+    let hits = house.json(&["search", "a napping kitten"]);
+    let why = hits[0]["why"].as_str().expect("a reason");
+    assert!(why.contains("kitten") && why.contains("in meaning"), "{hits}");
+    let status = house.json(&["index", "status"]);
+    let number = |name: &str| status[name].as_u64().expect("a number");
+    assert!(number("meanings") < number("meanings_wanted"), "the embedded model hasn't read all of them: {status}");
+}

@@ -358,6 +358,10 @@ impl Indexer {
             }
             opened => opened?,
         };
+        if self.common.models.wanted_model().choice == EmbedderChoice::Embedded && index.dimensions() == 0 {
+            // The first query may store vectors before the first passage is embedded here.
+            index.grow_vectors(&wanted, index::VECTOR_DIMENSIONS)?;
+        }
         let index = Arc::new(index);
         self.known = known;
         self.index = Some(index.clone());

@@ -4,14 +4,22 @@ use super::{IndexTask, SearchQuestion, SharedIndex, catch_index_panic, closing_e
 use crate::clock::unix_now;
 use anyhow::anyhow;
 use index::{FullTextIndex, ParsedQuery, SearchAnswer, SearchMode, SearchRequest};
+use models::EmbedderChoice;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time limit for opening the index for the first query.
 const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of hits that are reranked.
 const MAX_REREAD_HITS: usize = 20;
+
+/// Number of passages, first by words, that are read when they are asked for. With 20 to 50 of them the ranking is about
+/// the one with all passages read (docs/decisions/0068).
+const MAX_PASSAGES_READ_ON_REQUEST: usize = 50;
+/// Time limit for reading them, and the limit while the user is typing.
+const READ_ON_REQUEST_TIMEOUT: Duration = Duration::from_millis(600);
+const TYPING_READ_TIMEOUT: Duration = Duration::from_millis(150);
 
 pub(super) fn run_query_thread(asked: &Receiver<SearchQuestion>, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
     while let Ok(mut question) = asked.recv() {
@@ -73,13 +81,16 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
     let by_meaning = question.related.is_none()
         && ask.mode != SearchMode::Words
         && sentence.chars().any(char::is_alphabetic)
-        && index.vector_count() > 0;
+        && (index.vector_count() > 0 || can_read_on_request(common, &index));
     if by_meaning {
         if ask.typing {
             // Answer by words at once, because the model may have to be loaded first.
             tell(found(&SearchRequest { mode: SearchMode::Words, ..ask.clone() }));
         }
         add_query_vector(common, &index, &sentence, &mut ask);
+        if ask.vector.is_some() && can_read_on_request(common, &index) {
+            read_first_passages(common, &index, &ask);
+        }
         let _ = tasks.send(IndexTask::Loaded);
     }
     if !(by_meaning && ask.typing && ask.vector.is_none()) {
@@ -115,6 +126,38 @@ fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str,
         && index.answering_model() == key
     {
         (ask.vector, ask.unrelated) = (Some(vector), unrelated);
+    }
+}
+
+/// Whether passages without a vector are read when they are asked for: by the bundled model only, because others are
+/// slower, or paid by text.
+fn can_read_on_request(common: &SharedIndex, index: &FullTextIndex) -> bool {
+    let wanted = common.models.wanted_model();
+    let (left, all) = common.freshness.lock().unwrap_or_else(PoisonError::into_inner).meanings;
+    let is_bundled = wanted.choice == EmbedderChoice::Embedded && index.answering_model() == wanted.choice.key();
+    is_bundled && !wanted.paused && index.dimensions() > 0 && (left > 0 || all == 0)
+}
+
+/// Reads the passages that a query finds first by words and that have no vector yet, as many as the time allows.
+fn read_first_passages(common: &SharedIndex, index: &FullTextIndex, ask: &SearchRequest) {
+    let begun = Instant::now();
+    let limit = if ask.typing { TYPING_READ_TIMEOUT } else { READ_ON_REQUEST_TIMEOUT };
+    let key = index.answering_model();
+    let Ok(model) = common.load_if_present(&key) else { return };
+    // A damaged index is reported by the search that follows.
+    let Ok(texts) = catch_index_panic(|| index.unread_texts(ask, MAX_PASSAGES_READ_ON_REQUEST)) else { return };
+    let mut read = Vec::new();
+    for (hash, text) in texts {
+        if begun.elapsed() >= limit {
+            break;
+        }
+        // The indexing thread reads the same passage later, and reports why it can't.
+        let Ok(Ok(vector)) = catch_index_panic(|| Ok(model.embed_question(&text))) else { break };
+        read.push((hash, vector));
+    }
+    if let Err(error) = catch_index_panic(|| index.store_answering_vectors(&key, &read)) {
+        let why = crate::logging::content_field(error.why);
+        tracing::warn!(what = error.what, why, "vectors were not stored; they are computed again");
     }
 }
 
