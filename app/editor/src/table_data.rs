@@ -255,6 +255,7 @@ impl TableData {
 
 /// Appends a record of CSV, in quotes where it needs them.
 fn put_csv_record<'a>(text: &mut String, cells: impl Iterator<Item = &'a str>) {
+    let start = text.len();
     for (at, cell) in cells.enumerate() {
         if at > 0 {
             text.push(',');
@@ -266,6 +267,9 @@ fn put_csv_record<'a>(text: &mut String, cells: impl Iterator<Item = &'a str>) {
         } else {
             text.push_str(cell);
         }
+    }
+    if text.len() == start {
+        text.push_str("\"\""); // other programs skip an empty line, and would lose the row
     }
     text.push('\n');
 }
@@ -362,6 +366,8 @@ mod tests {
         let data = TableData::parse_csv("a,b\n1,\"x, \"\"y\"\"\nz\"\r\n,é\n3").expect("a table");
         assert_eq!(cells(&data), [["1", "x, \"y\"\nz"], ["", "é"], ["3", ""]]);
         assert_eq!(data.all_as_csv(), "a,b\n1,\"x, \"\"y\"\"\nz\"\n,é\n3,\n");
+        let narrow = TableData::parse_csv("a\n1\n\"\"\n2\n").expect("a table");
+        assert_eq!(narrow.all_as_csv(), "a\n1\n\"\"\n2\n");
         let columns: Vec<(&str, bool)> = data.columns.iter().map(|c| (c.name.as_str(), c.numeric)).collect();
         assert_eq!(columns, [("a", true), ("b", false)]);
         assert_eq!(cells(&TableData::parse_csv("a,b\n1,2,3\n4,\n").expect("a table")), [["1", "2"], ["4", ""]]);

@@ -1,7 +1,7 @@
 //! Cells: a code box with a gutter on the left and the outputs below. This module only draws and returns actions; the
 //! session runs the cells.
 
-use super::outputs::{self, OutputLayout, OutputViewState};
+use super::outputs::{self, CutRun, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
 use editor::figure::{FigureSlot, PageFigures};
 use editor::note_editor::Editor;
@@ -102,7 +102,7 @@ impl CellViews {
     pub fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
         let Some(run) = note.latest_execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
-        let how = (self.open.contains(&cell), note.outputs_changed(), note.saves_states());
+        let how = (self.open.contains(&cell), note.outputs_changed(), CutRun::of(note, run));
         let outputs = OutputLayout::layout_outputs(old, run, how, self.views.entry(cell).or_default(), width, pen);
         let height = taken(&outputs);
         self.outputs.insert(cell, outputs);

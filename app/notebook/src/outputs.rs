@@ -184,8 +184,8 @@ struct OutputLayoutKey {
     changed: u64,
     views: u64,
     status: ExecutionStatus,
-    /// Whether the note's variables are saved after each run.
-    is_saved: bool,
+    /// How the run was cut short, if it was.
+    cut: Option<CutRun>,
     open: bool,
     width: f32,
     paper: Color32,
@@ -198,7 +198,7 @@ impl OutputLayout {
     pub fn layout_outputs(
         old: Option<OutputLayout>,
         run: &Execution,
-        (open, changed, is_saved): (bool, u64, bool),
+        (open, changed, cut): (bool, u64, Option<CutRun>),
         views: &mut OutputViewState,
         width: f32,
         pen: TextStyleContext<'_>,
@@ -213,7 +213,7 @@ impl OutputLayout {
             changed: if changes { changed } else { 0 },
             views: views.state(),
             status: run.status,
-            is_saved,
+            cut,
             open,
             width,
             paper: pen.colours.paper,
@@ -345,7 +345,7 @@ fn layout_execution(
             lay.other(OutputItem::Whole(at, whole.size), size::MIN_CLICK_HEIGHT);
         }
     }
-    if let Some(cut) = CutRun::of(run.status, key.is_saved) {
+    if let Some(cut) = key.cut {
         lay.note(cut.sentence());
         lay.other(OutputItem::Cut(cut), size::MIN_CLICK_HEIGHT);
     }

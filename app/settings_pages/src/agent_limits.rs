@@ -209,7 +209,9 @@ fn number(typed: &str) -> Value {
         return Value::Null;
     }
     let whole = typed.parse::<u64>().ok().map(Value::from);
-    whole.or_else(|| typed.parse::<f64>().ok().map(Value::from)).unwrap_or_else(|| typed.into())
+    // JSON has no NaN or infinity; they would become null, which is no limit.
+    let finite = typed.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from);
+    whole.or(finite).unwrap_or_else(|| typed.into())
 }
 
 fn time(typed: &str) -> Value {
@@ -255,6 +257,10 @@ mod tests {
     fn what_is_typed_becomes_a_value() {
         for (typed, value) in [("", json!(null)), ("5", json!(5)), ("0.25", json!(0.25)), ("a lot", json!("a lot"))] {
             assert_eq!(number(typed), value);
+        }
+        // None of them is a limit, and none may take a limit away.
+        for typed in ["NaN", "inf", "1e999"] {
+            assert_eq!(number(typed), json!(typed));
         }
         assert_eq!(entries("shell: cargo *;; write_file ;", ';'), json!(["shell: cargo *", "write_file"]));
         for (limit, text) in [(180_000, "3 min"), (3_600_000, "1 h"), (1_500, "1.5 s"), (90_000, "90 s")] {

@@ -43,6 +43,7 @@ pub fn matches_command(pattern: &str, line: &str) -> bool {
 /// named by its path. Patterns that ask or deny use this, because one command too many is better than one that is
 /// missed. A name that the shell only makes up while it runs, as in `$X -f`, isn't found.
 pub fn may_contain_command(pattern: &str, line: &str) -> bool {
+    const QUOTES: [char; 3] = ['\'', '"', '\\'];
     const ENDS: [char; 12] = [';', '&', '|', '<', '>', '(', ')', '{', '}', '`', '\n', '\r'];
     let Some(pattern) = split(pattern, true) else { return false };
     let mut pattern: Vec<&str> = pattern.iter().flat_map(|word| word.text.split_whitespace()).collect();
@@ -54,8 +55,8 @@ pub fn may_contain_command(pattern: &str, line: &str) -> bool {
     let Some((program, arguments)) = pattern.split_first() else { return false };
     let same =
         |pattern: &str, word: &str| super::policy_rule::matches_wildcard_parts(pattern.split(WILDCARD_MARKER), word);
-    line.split(ENDS).any(|part| {
-        let words: Vec<String> = part.split_whitespace().map(|word| word.replace(['\'', '"', '\\'], "")).collect();
+    let is_in = |part: &str| {
+        let words: Vec<String> = part.split_whitespace().map(|word| word.replace(QUOTES, "")).collect();
         (0..words.len()).any(|at| {
             let (word, rest) = (&words[at], &words[at + 1..]);
             let file = word.rsplit('/').next().unwrap_or_default();
@@ -63,7 +64,10 @@ pub fn may_contain_command(pattern: &str, line: &str) -> bool {
             ends && (same(program, word) || same(program, file))
                 && arguments.iter().zip(rest).all(|(pattern, word)| same(pattern, word))
         })
-    })
+    };
+    // The shell joins lines at a backslash. `$'rm'` is `rm`, and an option may hold a command, as `env -S'rm x'` does.
+    let line = line.replace("\\\n", "").replace("$'", "'").replace("$\"", "\"");
+    line.split(ENDS).any(|part| is_in(part) || part.contains(QUOTES) && is_in(&part.replace(QUOTES, " ")))
 }
 
 fn split(line: &str, pattern: bool) -> Option<Vec<ShellWord>> {
@@ -216,6 +220,10 @@ mod tests {
             "r\\m x",
             "find . -exec rm {} +",
             "ls | xargs rm",
+            "r\\\nm x",
+            "$'rm' x",
+            "env -S'rm -f x'",
+            "tar --to-command='rm x' -xf a.tar",
         ] {
             assert!(may_contain_command("rm *", line), "{line:?}");
         }

@@ -290,6 +290,10 @@ pub fn with_task_status(text: &str, id: &str, standing: TaskStatus) -> Option<St
     (new != text).then_some(new)
 }
 
+/// Units of limits that aren't about money, as in `Max budget 5000 tokens`.
+const OTHER_BUDGET_UNITS: &[&str] =
+    &["calls", "h", "hour", "hours", "min", "minute", "minutes", "s", "seconds", "steps", "tokens", "turns", "words"];
+
 /// Returns the US dollars to which a constraint limits the cost: `None` if it's about something else, and `Some(None)`
 /// if the amount can't be read.
 fn cost_limit(words: &str) -> Option<Option<f64>> {
@@ -307,6 +311,10 @@ fn cost_limit(words: &str) -> Option<Option<f64>> {
     // `0,20` isn't 0, and without the sign the unit has to be dollars.
     let goes_on = rest.starts_with(',') && rest[1..].starts_with(|letter: char| letter.is_ascii_digit());
     let unit = rest.trim_matches([' ', '.']);
+    let is_other = !digits.is_empty() && OTHER_BUDGET_UNITS.contains(&unit.split(' ').next().unwrap_or_default());
+    if is_other && !lower.contains('$') {
+        return None;
+    }
     let is_dollars = lower.contains('$') || matches!(unit, "" | "usd" | "dollar" | "dollars" | "us dollars");
     Some(digits.trim_end_matches('.').parse().ok().filter(|_| is_dollars && !goes_on))
 }
@@ -604,6 +612,9 @@ mod tests {
             ("Max cost 3 EUR", Some(None)),
             ("Max cost", Some(None)),
             ("Maximize cost savings", None),
+            ("Max budget: 5000 tokens", None),
+            ("Max time budget 10 min per run", None),
+            ("Max cost 3 per call", Some(None)),
             ("Must be Python", None),
         ] {
             assert_eq!(cost_limit(words), limit, "{words}");

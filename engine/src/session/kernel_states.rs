@@ -10,7 +10,7 @@ use crate::session::state::notes::NotesState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use std::collections::HashSet;
-use store::{BlockId, DocId, ExecutionId, ExecutionStatus};
+use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
 
 /// Prefix of problems that report unsaved variables.
 const NOT_SAVED: &str = "the variables after the last cell aren't saved";
@@ -39,6 +39,12 @@ impl Note {
     /// Returns whether the note's properties allow its variables to be saved.
     pub fn may_save_states(&self) -> bool {
         self.may_save_states
+    }
+
+    /// Returns whether undoing the last run undoes this one: it left a state, and no other run did so after it.
+    pub fn is_last_saved_run(&self, run: &Execution) -> bool {
+        let is_held = |one: &Execution| self.kernel_executions.contains(&one.id) && self.saved_states.contains(&one.id);
+        is_held(run) && !self.executions.values().any(|other| other.started > run.started && is_held(other))
     }
 
     /// Returns an error that says why the note's variables aren't saved, if they aren't.

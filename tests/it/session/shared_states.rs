@@ -183,6 +183,10 @@ fn a_stopped_cell_leaves_no_state_and_the_one_before_is_announced() {
     finished(&mut pair.one, note, second, ExecutionStatus::Interrupted);
     assert!(pair.one.note(note).is_announcing_state());
     pair.one.event(Event::StateUnchanged { note });
+    // “Undo run” would undo the first run, so it isn't offered below the second.
+    let open = pair.one.note(note);
+    let runs: Vec<_> = open.cells().filter_map(|cell| open.latest_execution(cell)).collect();
+    assert_eq!(runs.iter().map(|run| open.is_last_saved_run(run)).collect::<Vec<_>>(), [true, false]);
     assert_eq!(pair.one.state_jobs, [SharedStateJob::Announce]);
     done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
     assert!(!pair.one.note(note).is_announcing_state(), "the note may be closed");

@@ -3,8 +3,9 @@
 use crate::actions::PageAction;
 use eframe::egui;
 use egui::{Id, Pos2, Rect, Ui, vec2};
+use engine::Note;
 use engine::commands::CommandId;
-use store::{BlockId, ExecutionStatus};
+use store::{BlockId, Execution, ExecutionStatus};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::word_button;
 
@@ -15,16 +16,21 @@ pub struct CutRun {
     is_crash: bool,
     /// Whether the note's variables are saved after each run.
     is_saved: bool,
+    /// Whether “Undo run” undoes this run: it left a state, and no other did so after it.
+    is_undoable: bool,
 }
 
 impl CutRun {
-    /// Returns how a run with this status was cut short, or `None` if it wasn't.
-    pub(super) fn of(status: ExecutionStatus, is_saved: bool) -> Option<CutRun> {
-        match status {
-            ExecutionStatus::Interrupted => Some(CutRun { is_crash: false, is_saved }),
-            ExecutionStatus::Died => Some(CutRun { is_crash: true, is_saved }),
-            ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => None,
-        }
+    /// Returns how the latest run of a cell was cut short, or `None` if it wasn't.
+    pub(crate) fn of(note: &Note, run: &Execution) -> Option<CutRun> {
+        let is_crash = match run.status {
+            ExecutionStatus::Interrupted => false,
+            ExecutionStatus::Died => true,
+            ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {
+                return None;
+            }
+        };
+        Some(CutRun { is_crash, is_saved: note.saves_states(), is_undoable: note.is_last_saved_run(run) })
     }
 
     /// Returns what happened, as a sentence.
@@ -59,11 +65,11 @@ impl CutRun {
                 let name = format!("Saved states after the crash in cell {number}");
                 vec![again, run("Saved states…", name, CommandId::KernelStates)]
             }
-            (false, true) => {
+            (false, true) if self.is_undoable => {
                 let name = format!("Undo the stopped run of cell {number}");
                 vec![again, run("Undo run", name, CommandId::KernelUndo)]
             }
-            (false, false) => vec![again],
+            (false, _) => vec![again],
         };
         let mut left = at;
         for (text, name, action) in offers {

@@ -17,7 +17,7 @@ use futures_util::Stream;
 use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ReasoningEffort, StopReason, StreamEnd};
 use rand::Rng;
 use serde_json::{Map, Value};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -172,7 +172,7 @@ impl ModelCallTask {
                     };
                     // Of OpenAI's chat completions, the collector has the pieces.
                     if endpoint.wire != WireProtocol::OpenAi {
-                        self.sender.send_delta(ModelDelta::ToolCall { bytes: length as u64 });
+                        got.report_call_piece(&self.sender, chunk.tool_call.call_id, length as u64);
                     }
                     if length > MAX_TOOL_ARGUMENT_BYTES {
                         got.exceeded_limit = Some(format!(
@@ -370,6 +370,8 @@ struct PartialResponse {
     exceeded_limit: Option<String>,
     /// Bytes of the collector's tool calls that were reported.
     reported_call_bytes: u64,
+    /// Bytes of arguments of each tool call that `genai` has assembled so far.
+    call_sizes: BTreeMap<String, u64>,
 }
 
 impl PartialResponse {
@@ -383,6 +385,12 @@ impl PartialResponse {
             self.reported_call_bytes = all;
             line.send_delta(ModelDelta::ToolCall { bytes });
         }
+    }
+
+    /// Reports a piece of a tool call, which comes with all that was sent of the call before.
+    fn report_call_piece(&mut self, line: &ModelEventSender, id: String, length: u64) {
+        let before = self.call_sizes.insert(id, length).unwrap_or_default();
+        line.send_delta(ModelDelta::ToolCall { bytes: length.saturating_sub(before) });
     }
 
     fn push_delta(&mut self, line: &ModelEventSender, delta: ModelDelta) {

@@ -205,6 +205,14 @@ fn tool_calls_come_back() {
         let answer = answer(&updates);
         assert_eq!(answer.calls.len(), 2, "{wire:?}: {answer:?}");
         assert!(answer.malformed.is_empty());
+        // What is estimated of an answer that breaks off: each byte once. Of chat completions, names count, too.
+        let bytes = |update: &ModelUpdate| match update {
+            ModelUpdate::Delta(ModelDelta::ToolCall { bytes }) => *bytes,
+            _ => 0,
+        };
+        let names = if wire == WireProtocol::OpenAi { 2 * "read_file".len() } else { 0 };
+        let streamed = updates.iter().map(bytes).sum::<u64>() as usize - names;
+        assert!((44..=46).contains(&streamed), "{wire:?}: {streamed}");
         for call in &answer.calls {
             assert_eq!((call.name.as_str(), &call.arguments["path"]), ("read_file", &json!("notes/é.md")), "{wire:?}");
         }
