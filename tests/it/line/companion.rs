@@ -570,9 +570,10 @@ fn a_form_of_a_tool_server_is_filled_in_on_the_phone() {
         let action = home.split("action=\"/approvals/").nth(1).and_then(|rest| rest.split('"').next());
         let path = format!("/approvals/{}", action.expect("an action"));
         browser.post(&path, &[("decision", "allow")]).page(422, "has no answer");
-        let wrong = [("decision", "allow"), ("answer-0", "Bonn"), ("answer-2", "many")];
+        // In the order of the server: city, days, sea, class.
+        let wrong = [("decision", "allow"), ("answer-0", "Bonn"), ("answer-1", "many")];
         browser.post(&path, &wrong).page(422, "a whole number");
-        let answers = [("answer-0", "Bonn"), ("answer-1", "b"), ("answer-2", "3"), ("answer-3", "no")];
+        let answers = [("answer-0", "Bonn"), ("answer-1", "3"), ("answer-2", "no"), ("answer-3", "b")];
         browser.post(&path, &[&[("decision", "allow")][..], &answers].concat()).led();
     });
     done.code(0);
