@@ -611,6 +611,8 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     // The owning process may have the run's terminal, so the run isn't followed here.
     crate::guest_runs::hold_for(run);
     let word = if allowed { "Allowed" } else { "Denied" };
-    writeln!(scene.errors, "{word}. The program that has the workspace open continues the run.")?;
+    if !scene.json {
+        writeln!(scene.out, "{word}. The program that has the workspace open continues the run.")?;
+    }
     Ok(EXIT_DONE)
 }

@@ -150,7 +150,11 @@ impl NoteAddress {
         };
         let fits = path.len() <= MAX_PATH_BYTES && path.split('/').all(is_plain) && !path.contains(char::is_control);
         if !fits || volume.is_empty() || volume.contains(char::is_control) {
-            let why = "a note has a path inside its volume, without `..`, empty parts and control characters";
+            let why = if path.split('/').any(|part| part.len() > MAX_NAME_BYTES) {
+                "a part of the path is longer than 255 bytes; choose a shorter one"
+            } else {
+                "a note has a path inside its volume, without `..`, empty parts and control characters"
+            };
             return Err(ProblemDetails::unprocessable(why));
         }
         Ok(NoteAddress { volume, path })

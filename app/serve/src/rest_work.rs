@@ -586,8 +586,8 @@ pub(crate) async fn run_cells(
     caller: ApiCaller,
     JsonBody(request): JsonBody<CellsRequest>,
 ) -> Result<Json<CellsResult>, ProblemDetails> {
-    if request.cell == Some(0) || request.timeout_seconds == Some(0) {
-        return Err(ProblemDetails::unprocessable("`cell` and `timeout_seconds` are at least 1"));
+    if request.cell == Some(0) {
+        return Err(ProblemDetails::unprocessable("`cell` is at least 1"));
     }
     let address = NoteAddress::new(&caller, request.volume, request.path)?;
     if request.timeout_seconds.is_some_and(|seconds| !(1..=MAX_CELL_SECONDS).contains(&seconds)) {

@@ -249,7 +249,7 @@ fn memory_is_listed_added_and_forgotten() {
     let beginning = &id[..id.len() - 1];
     server.send(&write, "DELETE", &format!("/api/v1/memory/{beginning}"), &[], "").refused(404, "nothing");
     server.send(&read, "DELETE", &format!("/api/v1/memory/{id}"), &[], "").refused(403, "`write`");
-    server.post(&write, "/api/v1/memory", &json!({"text": " "})).refused(422, "`text`");
+    server.post(&write, "/api/v1/memory", &json!({"text": " "})).refused(409, "`text`");
     server.post(&write, "/api/v1/memory", &json!({"text": "x", "outcome": "great"})).refused(422, "`outcome`");
     server.get(&read, "/api/v1/memory?project=nowhere").refused(404, "no volume nowhere");
     server.send(&write, "DELETE", &format!("/api/v1/memory/{id}"), &[], "").code(204);

@@ -666,7 +666,7 @@ fn cells_run_and_their_outputs_are_read() {
     let outputs = server.get(&run, "/api/v1/cells/outputs?volume=notes&path=Cells.md").code(200).json();
     assert_eq!(outputs["cells"][0]["status"], "ok", "{outputs}");
     let ninth = json!({"volume": "notes", "path": "Cells.md", "cell": 9});
-    server.post(&run, "/api/v1/cells/run", &ninth).refused(422, "9");
+    server.post(&run, "/api/v1/cells/run", &ninth).refused(404, "9");
     let todos = server.get(&run, "/api/v1/todos?words=hull").code(200).json();
     let todo = &todos["todos"][0];
     let check = json!({"volume": "notes", "path": todo["path"], "text": todo["text"], "at": todo["at"]});

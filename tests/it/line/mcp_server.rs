@@ -283,7 +283,7 @@ fn the_server_works_beside_others_and_through_another_owner() {
     // The server has the workspace, and a command goes through it.
     assert_eq!(client.call("list_notes", json!({}))["total"], 3);
     house.run(&["new", "Beside", "--text", "x"]).good();
-    assert_eq!(client.call("list_notes", json!({}))["total"], 5);
+    assert_eq!(client.call("list_notes", json!({}))["total"], 4);
     client.end();
     // Another process has it from the start.
     let mut owner = house.owner("Boat.md");
@@ -328,7 +328,7 @@ fn cells_run_with_progress_and_a_cancelled_run_stops() {
     let again = client.call("run_cells", json!({"note": "Again.md"}));
     assert!(again["ok"] == true && again["outputs"].to_string().contains("whole"), "{again}");
     // The server is as usable as before.
-    assert_eq!(client.call("list_notes", json!({}))["total"], 4);
+    assert_eq!(client.call("list_notes", json!({}))["total"], 5);
     client.end();
 }
 
