@@ -271,6 +271,14 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Lets time pass. A single `park_timeout` may end at once, because threads of an earlier scope leave a token.
+pub(crate) fn pass(time: Duration) {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}
+
 /// A file's bytes, modification time and inode.
 pub(crate) type Stand = (Vec<u8>, i64, i64, u64);
 

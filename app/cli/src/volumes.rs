@@ -176,7 +176,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
     // The session knows no empty folders.
     let file = if FileKind::from_path(&path).is_text() { path.clone() } else { format!("{path}.md") };
     if copy::is_folder(&root.join(file.trim_start_matches('/'))) {
-        return Err(CliError::usage(format!("a folder has that name; choose another: {file}")));
+        return Err(CliError::usage(format!("a folder has that name already; choose another: {file}")));
     }
     scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
     export::open_note::wait_until_saved(scene.handle)?;

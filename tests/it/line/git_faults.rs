@@ -1,7 +1,7 @@
 //! Git under faults: killed at work, locks left behind, no branch, bare and shallow repositories, hostile settings.
 
 use super::git::{git, know_user, run_in, with_remote};
-use crate::program::{Done, House};
+use crate::program::{Done, House, pass};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(super) fn kill_program(
         assert!(begun.elapsed() < Duration::from_secs(60), "{words:?} doesn't begin");
         std::thread::park_timeout(Duration::from_micros(200));
     }
-    std::thread::park_timeout(later);
+    pass(later);
     let group = format!("-{}", child.id());
     // Fails if it has ended already.
     let _ = std::process::Command::new("kill").args(["-9", "--", &group]).output().expect("kill is there");

@@ -1,7 +1,7 @@
 //! The program is killed while an agent works: reported steps are kept, nothing runs twice, pending approvals stay.
 
 use super::agents::{Said, house, model};
-use crate::program::{House, until};
+use crate::program::{House, pass, until};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Asked {
             assert!(Instant::now() < end, "it tells nothing for a minute");
             std::thread::park_timeout(Duration::from_millis(1));
         }
-        std::thread::park_timeout(later);
+        pass(later);
         self.child.kill().expect("killed");
         self.child.wait().expect("gone");
         let (steps, errors) = (self.steps.join().expect("read"), self.errors.join().expect("read"));
@@ -88,7 +88,7 @@ fn a_run_is_killed_at_random_moments() {
     let forgot = Arc::<AtomicBool>::default();
     let told = forgot.clone();
     let script = move |turn: usize, body: &Value| -> Said {
-        std::thread::park_timeout(Duration::from_millis(15));
+        pass(Duration::from_millis(15));
         // Even after a crash the model gets the question and all results.
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         let asked =

@@ -322,6 +322,7 @@ fn cells_run_with_progress_and_a_cancelled_run_stops() {
     let code =
         "import os, time\nif not os.path.exists('seen'):\n    open('seen', 'w').close()\n    time.sleep(300)\n'whole'";
     house.write("notes/Again.md", format!("```python timeout=0\n{code}\n```\n").as_bytes());
+    until("it's known", || client.call("list_notes", json!({}))["total"] == 5);
     let id = client.begin("tools/call", json!({"name": "run_cells", "arguments": {"note": "Again.md"}}));
     until("it sleeps", || house.path("notes/seen").exists());
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));

@@ -343,7 +343,7 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     // The whole value is damaged.
     kept(&|_| json!({"rules": ["precious"]}));
     let done = ask("echo one", b"n\n");
-    assert!(done.err.contains("none of them counts") && done.err.contains("Allow?"), "{done:?}");
+    assert!(done.err.contains("none of them applies") && done.err.contains("Allow?"), "{done:?}");
     // The damaged value is kept beside the next decision.
     assert!(ask("echo four", b"a\n").text().contains("four"));
     let rules = house.run(&["approvals", "--rules"]).code(0).text();

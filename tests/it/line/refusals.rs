@@ -65,7 +65,7 @@ fn wrong_use_is_refused_in_a_sentence() {
     assert!(!house.path("R").exists() && !house.path("x.md").exists() && !house.path("out").exists());
     fs::create_dir(house.path("notes/empty.md")).expect("a folder");
     for name in ["empty.md", "empty"] {
-        house.run(&["new", name]).refused(2, "a folder has that name; choose another: empty.md");
+        house.run(&["new", name]).refused(2, "a folder has that name already; choose another: empty.md");
     }
     assert!(!house.run(&["ls"]).good().text().contains("empty"), "no note was made");
     fs::remove_dir(house.path("notes/empty.md")).expect("the folder is empty");

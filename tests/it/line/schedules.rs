@@ -1,7 +1,7 @@
 //! `schedule` through the program: created, listed, run by hand, run when due, watched by a process that stays.
 
 use super::agents::{Said, house, model, owns};
-use crate::program::{House, until};
+use crate::program::{House, pass, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 
@@ -120,7 +120,7 @@ fn a_burst_of_changes_starts_a_schedule_once_and_the_next_one_later() {
     let _watch = Watch::new(&house);
     // It knows the files before they change.
     house.run(&["tasks", "agents"]).good();
-    std::thread::park_timeout(std::time::Duration::from_secs(2));
+    pass(std::time::Duration::from_secs(2));
     let change = |text: &str| {
         for name in ["one", "two", "three"] {
             house.write(&format!("notes/Inbox/{name}.md"), text.as_bytes());
@@ -138,7 +138,7 @@ fn a_burst_of_changes_starts_a_schedule_once_and_the_next_one_later() {
     assert!(both[1] - both[0] >= 9_000, "it waits between two starts: {both:?}");
     // What the agent wrote, and files elsewhere, start nothing.
     house.write("notes/elsewhere.md", b"no\n");
-    std::thread::park_timeout(std::time::Duration::from_secs(13));
+    pass(std::time::Duration::from_secs(13));
     assert_eq!(starts(&house, "File it").len(), 2);
 }
 
@@ -160,7 +160,7 @@ fn a_failed_run_starts_a_schedule_but_a_schedule_that_fails_starts_none() {
         ["Say what went wrong", "Compute the zebra quotient"].iter().all(|prompt| !starts(&house, prompt).is_empty())
     });
     // Longer than the delay after an event, and the time between two starts.
-    std::thread::park_timeout(std::time::Duration::from_secs(15));
+    pass(std::time::Duration::from_secs(15));
     for prompt in ["Say what went wrong", "Compute the zebra quotient"] {
         assert_eq!(starts(&house, prompt).len(), 1, "{prompt}");
     }
