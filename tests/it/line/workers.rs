@@ -4,7 +4,7 @@
 use super::agents::{Said, model, without_events};
 use crate::program::{Done, House, finish, processes_naming, until};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -375,9 +375,14 @@ fn goal_of(body: &Value) -> String {
 impl Scene {
     /// Carries out a plan at the desk, where nobody answers at the terminal.
     fn carry_out(&self, words: &[&str]) -> Lines {
+        self.carry_out_with(b"", words)
+    }
+
+    /// Carries out the plan, with these answers at the terminal.
+    fn carry_out_with(&self, answers: &[u8], words: &[&str]) -> Lines {
         let words: Vec<&str> = ["tasks", "run", "tasks/report.md"].iter().chain(words).copied().collect();
         let mut lines = self.desk.start(&words);
-        drop(lines.child.stdin.take());
+        lines.child.stdin.take().expect("piped").write_all(answers).expect("written");
         lines
     }
 }
@@ -398,11 +403,9 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
     let shed = scene.device("shed", &model(script));
     let mut worker = shed.worker(&[&scene.desk.key()]);
     // The plan names the device of one task, and the user that of the other. Only the first is asked about.
-    let mut asked = scene.carry_out(&["--on", "any"]);
+    let mut asked = scene.carry_out_with(b"y\n", &["--on", "any"]);
     let approval = asked.until("approval_pending");
     assert_eq!(approval["reason"], "the plan has a checkpoint before this task, which runs on the device “shed”");
-    assert!(shed.run(&["worker", "list", "--json"]).good().lines().is_empty(), "nothing was sent");
-    scene.desk.run(&["approvals", approval["name"].as_str().expect("a name"), "--allow"]).code(0);
     let approval = asked.until("approval_pending");
     let name = approval["name"].as_str().expect("a name");
     assert_eq!(scene.desk.run(&["approvals", name, "--allow"]).code(0).err, "sent to shed\n");
