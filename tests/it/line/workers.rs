@@ -445,7 +445,7 @@ fn what_sent_tasks_cost_counts_for_the_budget_of_the_plan() {
     assert_eq!(lead["standing"], "budget", "{lead}");
     let lead = lead["id"].as_str().expect("an id");
     let result = scene.desk.run(&["runs", lead, "--result", "--json"]).code(0).json();
-    assert_eq!(result["metrics"]["cost_usd"], 7.0, "{result}");
+    assert_eq!(result["metrics"]["costUsd"], 7.0, "{result}");
 }
 
 /// The worker is killed while a call waits, and the user allows the call before the task is taken back.
