@@ -163,7 +163,7 @@ fn prompt_with_results(task: &TaskBlock, results: &[(&str, &str)]) -> String {
         }
         if std::mem::take(&mut is_first) {
             let preamble = prompt_quote::QUOTED_MATERIAL_PREAMBLE;
-            prompt.push_str(&format!("\n\nThe results of the tasks before it. {preamble}"));
+            prompt.push_str(&format!("\n\nHere is the result of the tasks before this one. {preamble}"));
         }
         prompt.push_str(&format!("\n{quoted}"));
     }

@@ -400,7 +400,7 @@ fn a_decision_of_another_process_is_carried_out_before_the_owner_ends() {
     let name = waiting[0]["name"].as_str().expect("it waits").to_owned();
     let owner = house.owner("a.md");
     let said = house.run(&["approvals", &name, "--allow"]).good();
-    assert!(said.err.contains("Allowed. The program that has the workspace open continues"), "{}", said.err);
+    assert!(said.text().contains("Allowed. The program that has the workspace open continues"), "{said:?}");
     owner.end();
     house.run(&["approvals", &name, "--deny"]).refused(2, "nothing waits");
     assert_eq!(house.read("notes/built.txt"), b"built\n");
