@@ -10,7 +10,8 @@ use crate::{
 use agent::memory::trace_extraction::final_answer;
 use agent::policy::ToolPolicy;
 use agent::run_request::RunRequest;
-use agent::sent_task::{ANY_DEVICE, SentPlanTask};
+use agent::sent_task::SentPlanTask;
+use agent::task_block::ANY_DEVICE;
 use engine::{AgentRun, Command, Session};
 use host::Handle;
 use host::peers::work::{OrderedDecision, QueuedRun, SignedText, WorkClient, WorkError, WorkReply, WorkRequest};

@@ -4,6 +4,7 @@
 pub mod agent_definition;
 pub mod agent_phases;
 pub mod agent_registry;
+pub mod agent_setting_names;
 pub mod approval_names;
 pub mod approval_text;
 pub mod budget;

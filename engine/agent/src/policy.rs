@@ -7,7 +7,7 @@ use crate::config::AgentConfig;
 use crate::external_program;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
 use crate::prompt_quote;
-use crate::sent_task::ANY_DEVICE;
+use crate::task_block::ANY_DEVICE;
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
 use crate::web_address::{describe_ip, is_listed};

@@ -10,8 +10,6 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{BlobHash, DocId, ExecutionStep, StepKind};
 
-/// The word for whichever worker is free.
-pub const ANY_DEVICE: &str = "any";
 /// The result of a call that was under way when the program ended.
 pub const INTERRUPTED_CALL_TEXT: &str = "The program ended while this was under way. It was not run again.";
 /// Maximum length of a task's prompt with the results before it, in bytes.
@@ -22,7 +20,7 @@ const MAX_RESULT_BYTES: usize = 4_000;
 /// A task of a plan that is sent to another device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentPlanTask {
-    /// The device: its name, the beginning of its key, or [`ANY_DEVICE`].
+    /// The device: its name, the beginning of its key, or [`ANY_DEVICE`](crate::task_block::ANY_DEVICE).
     pub device: String,
     /// The run that carries out the task.
     pub request: RunRequest,

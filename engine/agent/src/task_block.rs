@@ -12,6 +12,8 @@ use text::task::NoteTask;
 
 /// Folder of plans in a volume or a project.
 pub const TASKS_FOLDER: &str = "tasks";
+/// The word for whichever worker is free, in place of a device.
+pub const ANY_DEVICE: &str = "any";
 /// Maximum number of tasks in a plan.
 pub const MAX_PLAN_TASKS: usize = 50;
 /// Maximum length of a task's goal in bytes.

@@ -128,7 +128,7 @@ impl Session {
     /// Returns a sentence for each name in the settings of agents that means nothing. `crew`: the project's agents.
     pub fn unknown_agent_settings(&self, crew: &AgentRegistry) -> Vec<String> {
         let runs = &self.state.runs;
-        let told = |setup| agent::approval_names::unknown_agent_settings(setup, crew, &runs.named_tools());
+        let told = |setup| agent::agent_setting_names::unknown_agent_settings(setup, crew, &runs.named_tools());
         runs.setup().map(told).unwrap_or_default()
     }
 

@@ -421,8 +421,8 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
 
 #[test]
 fn what_sent_tasks_cost_counts_for_the_budget_of_the_plan() {
-    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  ```yaml\n\
-                \x20 agent: docs\n  needs: [count]\n  ```\n";
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  \
+                ```yaml\n  agent: docs\n  needs: [count]\n  ```\n";
     let scene = Scene::new(&[("tasks/report.md", plan)]);
     let shed = scene.device("shed", &model(|_, _| ("Done so far.".to_owned(), Vec::new())));
     // An answer has at most 7 tokens at a dollar each, which is known before the call.

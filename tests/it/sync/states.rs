@@ -35,7 +35,7 @@ fn variables_continue_on_another_device_and_damaged_ones_are_refused() {
         command.env("TRACEBOOK_KERNELS", &pack);
         finish(command, b"")
     };
-    run(&both.one, &["run", "a", "--cell", "1"]).good();
+    run(&both.one, &["run", "a", "--cell", "1"]).code(0);
     both.settle();
     // Nothing goes before the user says so.
     let hub = || files_of_hub(&both.one);
@@ -48,7 +48,7 @@ fn variables_continue_on_another_device_and_damaged_ones_are_refused() {
     assert!(first.len() >= 2, "a state and its pages: {:?}", first.keys());
     // The first device isn't running. Pages come when a cell needs them, and not before.
     assert!(!both.two.path("W/states").exists());
-    let done = run(&both.two, &["run", "a", "--cell", "2"]).good();
+    let done = run(&both.two, &["run", "a", "--cell", "2"]).code(0);
     let said = format!("{}{}", done.text(), done.err);
     assert!(said.contains("secret is 42") && said.contains("come from another device"), "{said}");
     let states = run(&both.two, &["kernels", "states", "a", "--json"]).good().json();
@@ -62,7 +62,7 @@ fn variables_continue_on_another_device_and_damaged_ones_are_refused() {
     now(&both.two);
     assert_eq!(hub().len(), first.len());
     // Damaged on the way: they are refused in a sentence, and the variables that are here stay.
-    run(&both.one, &["run", "a", "--cell", "1"]).good();
+    run(&both.one, &["run", "a", "--cell", "1"]).code(0);
     now(&both.one);
     assert!(damage_new_files(&both.one, &first) > 0, "a new state went to the hub");
     now(&both.two);
@@ -71,7 +71,7 @@ fn variables_continue_on_another_device_and_damaged_ones_are_refused() {
     // Shared no longer: what is new stays here.
     run(&both.one, &["kernels", "unshare", "a"]).good();
     let before = hub().len();
-    run(&both.one, &["run", "a", "--cell", "2"]).good();
+    run(&both.one, &["run", "a", "--cell", "2"]).code(0);
     both.settle();
     assert_eq!(hub().len(), before);
     run(&both.two, &["kernels", "restore", "a"]).refused(2, "no other device shares");

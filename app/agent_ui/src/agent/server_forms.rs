@@ -101,7 +101,7 @@ impl FormDraft {
         let mut decision = None;
         ui.horizontal_wrapped(|ui| {
             if let Some(form) = &form
-                && text_button(ui, "Send", true).clicked()
+                && text_button(ui, "Send answers", true).clicked()
             {
                 match self.answers(form) {
                     Ok(answers) => decision = Some(FormDecision::Send(with_answers(&approval.arguments, answers))),

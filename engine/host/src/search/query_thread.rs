@@ -14,7 +14,7 @@ const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of hits that are reranked.
 const MAX_REREAD_HITS: usize = 20;
 
-/// Number of passages, first by words, that are read when they are asked for. With 20 to 50 of them the ranking is about
+/// Number of passages, first by words, that are read at once. With 20 to 50 of them the ranking is about
 /// the one with all passages read (docs/decisions/0068).
 const MAX_PASSAGES_READ_ON_REQUEST: usize = 50;
 /// Time limit for reading them, and the limit while the user is typing.
