@@ -373,7 +373,7 @@ fn a_note_links_to_a_step_of_a_run() {
     press(&mut window, NONE, Key::Escape);
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::ViewBroken);
-    soon(&mut window, "one leads nowhere", |window| shows(window, "1 link that no file answers to"));
+    soon(&mut window, "one leads nowhere", |window| shows(window, "1 link to files that don't exist"));
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL_SHIFT, Key::K);
     soon(&mut window, "the panel knows it", |window| {
