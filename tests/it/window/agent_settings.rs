@@ -99,7 +99,7 @@ fn limits_of_agents_are_typed_in_the_window() {
         (field, "0.8", "follow_confidence: 0.8"),
         ("Tools that always ask", "write_file; shell: cargo *", "shell: cargo *"),
         ("Tools that never ask", "read_file", "never_approve"),
-        ("Cost limit of a session", "", "cost_limit:"),
+        ("Cost limit of a session", "2.5", "cost_limit: 2.5"),
         ("Time limit of a run", "90 min", "run: 90 min"),
         ("Memory of the sandbox", "500", "memory_mb: 500"),
     ] {
