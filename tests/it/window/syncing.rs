@@ -153,7 +153,7 @@ fn what_another_device_changed_is_shown_before_and_after() {
         window.query_all_by_label_contains("notes: Saved here, not sent yet").next().is_some()
     });
     title(&mut both.one, CommandId::SyncLog);
-    both.first("the log says it", |window| window.query_all_by_label_contains("is not there").next().is_some());
+    both.first("the log says it", |window| window.query_all_by_label_contains("can't be reached").next().is_some());
     both.house.start(listen);
     both.one.state_mut().send_command(Command::RetrySync);
     both.two.state_mut().send_command(Command::RetrySync);
