@@ -126,7 +126,7 @@ function twoPlaces() {
   const [change] = listed.match(/(?<=^change )\d+/m);
   tracebook(["runs", run.id, "--undo", "--change", change, "--hunk", "1"]);
   assert.equal(read("a.md"), before.replace("old pump", "new pump"), "only the second place is taken back");
-  assert(tracebook(["runs", run.id]).stdout.includes("1 of 2 hunks taken back"));
+  assert(tracebook(["runs", run.id]).stdout.includes("1 of 2 hunks reverted"));
   ok("one of its two hunks is taken back, the other stays");
   tracebook(["runs", run.id, "--undo"]);
   assert.equal(read("a.md"), before);

@@ -312,7 +312,7 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
         let all = engine::revertible_parts(change);
         let state = match gone {
             0 => String::new(),
-            gone if gone == all => ", taken back".to_owned(),
+            gone if gone == all => ", reverted".to_owned(),
             gone => format!(", {gone} of {all} hunks reverted"),
         };
         let what = match &change.what {
