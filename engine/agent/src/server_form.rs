@@ -73,7 +73,7 @@ pub struct UserForm {
 /// What the user does with a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormAnswer {
-    /// The values, by name. What is missing gets its default.
+    /// The values, by name. What is missing gets its default, and what is `null` gets none.
     Filled(Map<String, Value>),
     /// The user says no.
     Declined,
@@ -275,7 +275,7 @@ impl UserForm {
         json!({"type": "object", "properties": properties, "required": needed})
     }
 
-    /// Completes an answer with defaults.
+    /// Completes an answer with defaults. A value of `null` leaves an optional field empty, although it has a default.
     ///
     /// # Errors
     /// Returns the first value that is missing or wrong.
@@ -284,8 +284,8 @@ impl UserForm {
         for field in &self.fields {
             match filled.remove(&field.name).or_else(|| field.default.clone()) {
                 Some(value) if field.takes(&value) => drop(answer.insert(field.name.clone(), value)),
-                None if !field.is_needed => {}
-                None => return Err(UserFormError::Missing(field.name.clone())),
+                Some(Value::Null) | None if !field.is_needed => {}
+                Some(Value::Null) | None => return Err(UserFormError::Missing(field.name.clone())),
                 Some(_) => {
                     return Err(UserFormError::Unfit { title: field.name.clone(), takes: field.kind.describe() });
                 }
@@ -465,7 +465,10 @@ mod tests {
         let answer = |filled: Value| form.completed(object(filled));
         assert_eq!(answer(json!({"mood": "a"})), Ok(object(json!({"name": "Ada", "mood": "a"}))));
         assert!(answer(json!({"mood": "a", "some": ["x"], "age": 7})).is_ok());
-        assert_eq!(answer(json!({})), Err(UserFormError::Missing("mood".to_owned())));
+        assert_eq!(answer(json!({"mood": "a", "name": null})), Ok(object(json!({"mood": "a"}))));
+        for missing in [json!({}), json!({"mood": null})] {
+            assert_eq!(answer(missing), Err(UserFormError::Missing("mood".to_owned())));
+        }
         assert_eq!(answer(json!({"mood": "a", "x": 1})), Err(UserFormError::UnknownField("x".to_owned())));
         for wrong in [
             json!({"mood": "c"}),

@@ -30,6 +30,15 @@ fn told(twin: &mut Twin) -> Vec<FormAnswer> {
 }
 
 #[test]
+fn a_default_that_the_user_empties_is_not_sent() {
+    let mut twin = at_work("");
+    asks(&mut twin, "f1");
+    let emptied = with_answers(&waits(&twin)[0].arguments, object(json!({"city": "Bonn", "days": null})));
+    decide_with(&mut twin, "f1", emptied).expect("sent");
+    assert_eq!(told(&mut twin), [FormAnswer::Filled(object(json!({"city": "Bonn"})))]);
+}
+
+#[test]
 fn a_form_waits_for_answers_that_fit() {
     let mut twin = at_work("approval: {never_approve: [mcp_form]}\n");
     asks(&mut twin, "f1");

@@ -69,6 +69,8 @@ impl FormDraft {
         for field in form.fields.iter().filter(|field| is_typed(field)) {
             let text = self.typed.get(&field.name).map(|text| text.trim()).unwrap_or_default();
             if text.is_empty() {
+                // What the user has emptied isn't sent, although the server has a default for it.
+                answers.extend(field.default.is_some().then(|| (field.name.clone(), Value::Null)));
                 continue;
             }
             let value = field.entered_value(text);

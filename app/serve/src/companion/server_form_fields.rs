@@ -81,6 +81,8 @@ pub(super) fn entered_answers(call: &FormCall, form: &CheckedForm) -> Result<Map
     for (at, field) in call.form.fields.iter().enumerate() {
         let text = form.text(&format!("{FIELD_PREFIX}{at}")).trim();
         if text.is_empty() {
+            // What the user has emptied isn't sent, although the server has a default for it.
+            answers.extend(field.default.is_some().then(|| (field.name.clone(), Value::Null)));
             continue;
         }
         let wrong = || ProblemDetails::unprocessable(format!("{} takes {}.", field.title, field.kind.describe()));

@@ -92,18 +92,19 @@ impl ClientHandler for McpClientSide {
         let schema = serde_json::to_value(&requested_schema).map_err(|_| unusable(UserFormError::Fields))?;
         let form = UserForm::from_schema(&self.server, &message, &schema).map_err(unusable)?;
         let shown = form.clone();
-        let answer = match self.users.forms.clone() {
+        let (answer, is_completed) = match self.users.forms.clone() {
             Some(forms) => {
                 let answer = tokio::task::spawn_blocking(move || forms.fill_in(&shown)).await;
-                answer.unwrap_or(FormAnswer::Closed)
+                (answer.unwrap_or(FormAnswer::Closed), false)
             }
-            None if self.users.has_runs => self.calls.fill_in(shown, context.ct.cancelled()).await?,
-            None => FormAnswer::Declined,
+            // The session has completed it: defaults that the user has emptied must not come back.
+            None if self.users.has_runs => (self.calls.fill_in(shown, context.ct.cancelled()).await?, true),
+            None => (FormAnswer::Declined, false),
         };
         match answer {
             FormAnswer::Filled(filled) => {
                 let wrong = |_| ErrorData::internal_error("the form is not filled in", None);
-                let answer = form.completed(filled).map_err(wrong)?;
+                let answer = if is_completed { filled } else { form.completed(filled).map_err(wrong)? };
                 Ok(ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(answer)))
             }
             FormAnswer::Declined => Ok(ElicitResult::new(ElicitationAction::Decline)),
