@@ -190,8 +190,13 @@ impl ObsidianSettings {
             left_out.extend(part.as_ref().map(|part| format!("bookmark {path}{part} (its note is starred)")));
         }
         for (name, query) in &self.searches {
-            let is_known = settings.searches.iter().any(|(_, known)| known == query);
-            if !is_known && settings.save_search(name, query).is_err() {
+            if settings.searches.iter().any(|(_, known)| known == query) {
+                continue;
+            }
+            // The user's own search with that name would be replaced.
+            let plain_name = name.trim().trim_start_matches('@');
+            let is_taken = settings.searches.iter().any(|(known, _)| known == plain_name);
+            if is_taken || settings.save_search(name, query).is_err() {
                 left_out.push(format!("bookmark {name} (search)"));
             }
         }
@@ -259,6 +264,16 @@ mod tests {
         let mut again = settings.clone();
         read(&[("bookmarks.json", bookmarks)]).apply_to(&mut again, |_| Some(DocId([7; 16])));
         assert_eq!(again, settings, "nothing is taken over twice");
+    }
+
+    #[test]
+    fn a_saved_search_of_the_user_is_kept() {
+        let bookmarks = r##"{"items": [{"type": "search", "title": "Tea", "query": "tag:tea"}]}"##;
+        let mut settings = Settings::default();
+        settings.save_search("Tea", "tag:green").expect("saved");
+        let left_out = read(&[("bookmarks.json", bookmarks)]).apply_to(&mut settings, |_| None);
+        assert_eq!(settings.searches, [("Tea".to_owned(), "tag:green".to_owned())]);
+        assert_eq!(left_out, ["bookmark Tea (search)"]);
     }
 
     #[test]
