@@ -2,7 +2,7 @@
 //! piece, and kept while the table is shown. Sorting, filtering and summaries then work as for any other table.
 
 use crate::table_data::MAX_TABLE_BYTES;
-use engine::KernelPhase;
+use engine::{KernelPhase, Note};
 use host::{InquiryAnswer, KernelInquiry};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
@@ -25,11 +25,13 @@ pub(crate) struct FrameRows {
 enum FetchState {
     /// The user hasn't asked for all rows.
     Offered,
-    /// Pieces of CSV, and their number of rows; the kernel's next answer, if it was asked.
+    /// Pieces of CSV, and their number of rows; the kernel's next answer, if it was asked; and the note's counter of
+    /// runs since the first piece.
     Fetching {
         pieces: Vec<String>,
         rows: usize,
         waits: Option<Receiver<InquiryAnswer>>,
+        run_revision: Option<u64>,
     },
     /// The table was given all rows.
     Fetched,
@@ -55,7 +57,7 @@ impl FrameRows {
 
     /// Starts to fetch all rows.
     pub(crate) fn start(&mut self) {
-        self.state = FetchState::Fetching { pieces: Vec::new(), rows: 0, waits: None };
+        self.state = FetchState::Fetching { pieces: Vec::new(), rows: 0, waits: None, run_revision: None };
     }
 
     /// Stops with a message.
@@ -79,11 +81,23 @@ impl FrameRows {
         }
     }
 
+    /// Begins again if a cell has run since: it may have changed the frame, and rows from before and after that don't
+    /// belong together.
+    fn follow_runs(&mut self, now: Option<u64>) {
+        if let FetchState::Fetching { pieces, rows, waits, run_revision } = &mut self.state
+            && *run_revision != now
+        {
+            pieces.clear();
+            (*rows, *waits, *run_revision) = (0, None, now);
+        }
+    }
+
     /// Takes what the kernel has answered, and asks for the next rows if it's idle. Returns the pieces of CSV once all
     /// rows are there.
     pub(crate) fn fetch(&mut self, driver: &mut host::Driver, note: DocId) -> Option<Vec<String>> {
         const GONE: &str = "The kernel no longer has all these rows. Run the cell again.";
-        let FetchState::Fetching { pieces, rows, waits } = &mut self.state else { return None };
+        self.follow_runs(driver.session().note(note).map(Note::run_revision));
+        let FetchState::Fetching { pieces, rows, waits, .. } = &mut self.state else { return None };
         if let Some(answer) = waits {
             match answer.try_recv() {
                 Err(TryRecvError::Empty) => return None,
@@ -120,5 +134,25 @@ impl FrameRows {
             Some(KernelPhase::Off) | None => self.state = FetchState::Failed(GONE),
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_from_before_a_run_are_fetched_again() {
+        let mut frame = FrameRows::new("0x1", 3).expect("a short ID");
+        frame.start();
+        frame.follow_runs(Some(4));
+        if let FetchState::Fetching { pieces, rows, .. } = &mut frame.state {
+            pieces.push("n\n7\n".to_owned());
+            *rows = 1;
+        }
+        frame.follow_runs(Some(4));
+        assert_eq!(frame.message().as_deref(), Some("Reading 1 of 3 rows …"));
+        frame.follow_runs(Some(5));
+        assert_eq!(frame.message().as_deref(), Some("Reading 0 of 3 rows …"));
     }
 }
