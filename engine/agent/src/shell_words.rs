@@ -67,7 +67,12 @@ pub fn may_contain_command(pattern: &str, line: &str) -> bool {
     };
     // The shell joins lines at a backslash. `$'rm'` is `rm`, and an option may hold a command, as `env -S'rm x'` does.
     let line = line.replace("\\\n", "").replace("$'", "'").replace("$\"", "\"");
-    line.split(ENDS).any(|part| is_in(part) || part.contains(QUOTES) && is_in(&part.replace(QUOTES, " ")))
+    // `$IFS` holds what separates words, and many shells read `{rm,x}` as `rm x`.
+    let line = line.replace("${IFS}", " ").replace("$IFS", " ");
+    let is_in_line = |line: &str| {
+        line.split(ENDS).any(|part| is_in(part) || part.contains(QUOTES) && is_in(&part.replace(QUOTES, " ")))
+    };
+    is_in_line(&line) || line.contains('{') && is_in_line(&line.replace(',', " "))
 }
 
 fn split(line: &str, pattern: bool) -> Option<Vec<ShellWord>> {
@@ -224,6 +229,9 @@ mod tests {
             "$'rm' x",
             "env -S'rm -f x'",
             "tar --to-command='rm x' -xf a.tar",
+            "rm${IFS}-f${IFS}x",
+            "rm$IFS-f",
+            "{rm,-f,x}",
         ] {
             assert!(may_contain_command("rm *", line), "{line:?}");
         }
@@ -235,6 +243,9 @@ mod tests {
             ("git push", "git push --dry-run", false),
             ("git push *", "git status && git push -f", true),
             ("git push *", "git pull", false),
+            ("git push *", "git${IFS}push", true),
+            ("git push *", "{git,push,-f}", true),
+            ("git push *", "echo {git,pull}", false),
             ("* --force", "git --force", true),
             ("a | *", "a | b", false),
         ] {
