@@ -4,12 +4,15 @@
 
 use super::blob_io::PARTIAL_BLOBS_FOLDER;
 use super::{SyncService, SyncTask};
+use crate::fs::confined_dir::ConfinedFolder;
 use crate::kernel::science::states_folder;
 use crate::mailbox::Mailbox;
 use ::kernel_states::{
     SharedStateFile, StateError, announce_state, begin_sharing, end_sharing, incoming_file, plan_receiving,
 };
 use engine::{Event, SharedStateJob, SharedStateOutcome};
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
@@ -168,10 +171,45 @@ fn place_state_file(workspace: &Path, folder: &Path, file: &SharedStateFile) -> 
     let stores = [BlobStore::new(&workspace.join(PARTIAL_BLOBS_FOLDER)), BlobStore::new(workspace)];
     let Some(from) = stores.iter().find(|blobs| blobs.has(hash)) else { return Err(StateError::NotReceived) };
     let (from, to) = (from.blob_path(hash), incoming_file(folder, file));
-    // No link: the kernel's process may write in its folder, and must not reach a blob by that. A copy gets its name
-    // once it's whole.
-    let part = to.with_extension("part");
-    std::fs::copy(&from, &part)
-        .and_then(|_| std::fs::rename(&part, &to))
-        .map_err(|source| StateError::Write { path: to, source })
+    copy_into_folder(&from, folder, &to).map_err(|source| StateError::Write { path: to, source })
+}
+
+/// Copies a file to a path in a note's folder, where the kernel's process may write. So it isn't linked there, which
+/// would let that process reach the blob, and no link that lies there is followed. A copy gets its name once it's whole.
+fn copy_into_folder(from: &Path, folder: &Path, to: &Path) -> io::Result<()> {
+    let inside = to.strip_prefix(folder).map_err(io::Error::other)?;
+    let above = ConfinedFolder::open_chosen(folder).and_then(|folder| folder.open_parent(inside, true));
+    let (above, name) = above.map_err(io::Error::other)?;
+    let part = above.join(Path::new(&name).with_extension("part").as_os_str());
+    match std::fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {} // it was left by an earlier attempt
+    }
+    let mut copy = File::options().write(true).create_new(true).open(&part)?;
+    io::copy(&mut File::open(from)?, &mut copy)?;
+    std::fs::rename(&part, above.join(&name))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::copy_into_folder;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_link_in_a_folder_of_states_is_followed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| dir.path().join(name);
+        let read = |name: &str| std::fs::read_to_string(at(name)).expect("text");
+        std::fs::create_dir_all(at("note/incoming")).expect("created");
+        std::fs::create_dir(at("outside")).expect("created");
+        std::fs::write(at("blob"), "pages").expect("written");
+        std::fs::write(at("own"), "kept").expect("written");
+        symlink(at("own"), at("note/incoming/abc.part")).expect("linked");
+        copy_into_folder(&at("blob"), &at("note"), &at("note/incoming/abc")).expect("copied");
+        assert_eq!((read("note/incoming/abc").as_str(), read("own").as_str()), ("pages", "kept"));
+        std::fs::remove_dir_all(at("note/incoming")).expect("removed");
+        symlink(at("outside"), at("note/incoming")).expect("linked");
+        copy_into_folder(&at("blob"), &at("note"), &at("note/incoming/abc")).expect_err("it leads out");
+        assert_eq!(std::fs::read_dir(at("outside")).expect("a folder").count(), 0);
+    }
 }
