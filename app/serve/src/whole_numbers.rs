@@ -12,7 +12,7 @@ fn whole<T: TryFrom<i128>, E: Error>(number: &Number) -> Result<T, E> {
     let value = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     // A float within this limit is exactly one integer.
     let value = value.or_else(|| number.as_f64().filter(exact).map(|float| float as i128));
-    let wrong = || E::custom(format!("{number} is no whole number that fits here"));
+    let wrong = || E::custom(format!("{number} isn't a whole number that fits here"));
     T::try_from(value.ok_or_else(wrong)?).map_err(|_| wrong())
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn fault_of_entry(entry: &str, allows: bool, config: &AgentConfig, to
     let shown = quote_inline(&name, 60);
     if argument.as_deref() == Some("") {
         return Some(format!(
-            "nothing stands after the colon of {}. Write {shown} for all its calls, or {} for some.",
+            "{} has nothing after its colon. Write {shown} for all its calls, or {} for some.",
             quote_inline(entry.trim(), 60),
             quote_inline(&format!("{name}: PATTERN"), 60)
         ));

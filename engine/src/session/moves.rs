@@ -279,7 +279,7 @@ impl FilesState {
                 return Err(CommandError(format!("a file with that name already exists; choose another: {to}")));
             }
             if let Some((at, _)) = to.match_indices('/').find(|(at, _)| below(*at)) {
-                return Err(CommandError(format!("a file is no folder: {}", &to[..at])));
+                return Err(CommandError(format!("this is a file, not a folder: {}", &to[..at])));
             }
             targets.push(to);
         }

@@ -50,7 +50,7 @@ pub(in crate::session) fn ensure_place_is_free(
     path: &str,
 ) -> Result<(), CommandError> {
     if let Some((at, _)) = path.match_indices('/').find(|(at, _)| files.contains_key(&path[..*at])) {
-        return Err(CommandError(format!("a file is no folder; choose another path: {}", &path[..at])));
+        return Err(CommandError(format!("this is a file, not a folder; choose another path: {}", &path[..at])));
     }
     let below = format!("{path}/");
     if files.range(below.clone()..).next().is_some_and(|(file, _)| file.starts_with(&below)) {

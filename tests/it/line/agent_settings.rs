@@ -139,7 +139,7 @@ fn a_denied_command_does_not_run_behind_another_one() {
     assert_eq!(house.run(&["approvals"]).good().text().lines().filter(|line| line.contains("waits")).count(), 1);
     // A rule that could never fit isn't taken.
     set("approval: {deny: ['shell:']}\n");
-    house.run(&["ask", "go"]).refused(2, "approval.deny: nothing stands after the colon of “shell:”");
+    house.run(&["ask", "go"]).refused(2, "approval.deny: “shell:” has nothing after its colon");
 }
 
 #[test]

@@ -773,7 +773,7 @@ fn requests_that_do_not_fit_are_refused_by_name() {
         server.get(&all, path).code(404);
     }
     let through = "/api/v1/volumes/notes/notes/Boat.md/inner.md";
-    server.send(&all, "PUT", through, &[("If-None-Match", "*")], "lost").refused(422, "a file is no folder");
+    server.send(&all, "PUT", through, &[("If-None-Match", "*")], "lost").refused(422, "this is a file, not a folder");
     server.get(&all, through).code(404);
     let cells = |more: (&str, Value)| {
         let mut body = json!({"volume": "notes", "path": "Cells.md"});

@@ -202,15 +202,15 @@ fn a_note_that_no_folder_can_hold_is_not_made() {
     house.write("notes/data.csv", b"n\n1\n");
     house.run(&["ls"]).good();
     for (path, about) in [
-        ("notes:data.csv/x.md", "a file is no folder; choose another path: data.csv"),
-        ("notes:a.md/deep/x", "a file is no folder; choose another path: a.md"),
+        ("notes:data.csv/x.md", "this is a file, not a folder; choose another path: data.csv"),
+        ("notes:a.md/deep/x", "this is a file, not a folder; choose another path: a.md"),
         ("notes:dir", "a folder has that name already; choose another: dir.md"),
     ] {
         house.run(&["new", path, "--text", "mine"]).refused(2, about);
     }
     house.write("notes/Journal", b"a file\n");
     house.run(&["ls"]).good();
-    house.run(&["capture", "a thought"]).refused(2, "a file is no folder; choose another path: Journal");
+    house.run(&["capture", "a thought"]).refused(2, "this is a file, not a folder; choose another path: Journal");
     let listed = house.run(&["ls"]).good().text();
     assert!(!listed.contains("data.csv/") && !listed.contains("Journal/"), "{listed}");
     assert_eq!(house.run(&["run", "a.md"]).good().text(), "2\n");

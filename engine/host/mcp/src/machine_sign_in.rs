@@ -45,13 +45,13 @@ pub(crate) enum MachineSignInError {
     #[error("client_id, and client_secret or private_key, are missing")]
     Incomplete,
     /// The server names no authorization server. The secret isn't sent to a guessed address.
-    #[error("the server doesn't say where tokens can be had")]
+    #[error("the server doesn't say where to get tokens")]
     Undescribed,
     /// The secret would be sent in the clear.
-    #[error("tokens would be had at {0}, which isn't https")]
+    #[error("the address for tokens isn't https: {0}")]
     PlainEndpoint(String),
     /// The private key can't be read.
-    #[error("private_key is no RSA key and no P-256 or P-384 key in PEM form")]
+    #[error("private_key isn't an RSA, P-256 or P-384 key in PEM form")]
     Key,
     /// The authorization server can't be reached.
     #[error("the authorization server can't be reached: {0}")]
@@ -194,7 +194,7 @@ impl AssertionRequest {
             return Err(refusal(response.status(), &answer));
         }
         let token: OAuthTokenResponse = serde_json::from_slice(&answer)
-            .map_err(|_| MachineSignInError::Refused("its answer holds no token".to_owned()))?;
+            .map_err(|_| MachineSignInError::Refused("its answer has no token".to_owned()))?;
         let kept = StoredCredentials::new(self.client_id.clone(), Some(token), self.scopes.clone(), Some(now));
         Ok(self.store.save(kept).await?)
     }

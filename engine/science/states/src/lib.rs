@@ -134,13 +134,13 @@ pub enum StateError {
         name: String,
     },
     /// What another device announced isn't the description of a state.
-    #[error("what the other device says of them can't be read")]
+    #[error("their description can't be read")]
     BadAnnouncement,
     /// Not all files of another device's state have arrived.
     #[error("not all of them came from the other device; it or a hub that has them must be connected")]
     NotReceived,
     /// A state has too many bytes to be shared.
-    #[error("they take {megabytes} MB, and at most {most} MB go to other devices")]
+    #[error("they take {megabytes} MB; at most {most} MB can be shared")]
     TooLargeToShare {
         /// Size of the state's files.
         megabytes: u64,
