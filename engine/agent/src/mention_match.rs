@@ -97,12 +97,16 @@ pub fn strip_code(text: &str) -> String {
     for line in text.split_inclusive('\n') {
         let ticks = line.trim_start().bytes().take_while(|byte| *byte == b'`').count();
         match fence {
-            None if ticks >= 3 => fence = Some(ticks),
+            // What holds more of them on its line is code within text (CommonMark, "Fenced code blocks").
+            None if ticks >= 3 && !line.trim_start().trim_start_matches('`').contains('`') => fence = Some(ticks),
             Some(open) if ticks >= open => fence = None,
             Some(_) => {}
             None => {
+                let last = line.matches('`').count();
                 for (at, piece) in line.split('`').enumerate() {
-                    plain.push_str(if at % 2 == 0 { piece } else { " " });
+                    // A backtick without a second one is an ordinary character.
+                    let is_text = at % 2 == 0 || at == last;
+                    plain.push_str(if is_text { piece } else { " " });
                 }
             }
         }
@@ -155,6 +159,14 @@ mod tests {
         let said = attached_note_sentence("gard", "old/Garden plan.md").expect("a part");
         assert_eq!(said, "\u{201c}gard\u{201d} means old/Garden plan.md, which was attached.");
         assert_eq!(attached_note_sentence("garden-PLAN", "old/Garden plan.md"), None);
+    }
+
+    #[test]
+    fn code_is_left_out_of_a_text_and_stray_backticks_are_not_code() {
+        assert_eq!(strip_code("ask `@a` or @b"), "ask   or @b\n");
+        assert_eq!(strip_code("5` long: @a"), "5 long: @a\n");
+        assert_eq!(strip_code("```x``` @a\n@b").trim(), "@a\n\n@b");
+        assert_eq!(strip_code("```py\n@a\n```\n@b"), "\n\n\n@b\n");
     }
 
     #[test]

@@ -50,6 +50,9 @@ pub(crate) enum MachineSignInError {
     /// The secret would be sent in the clear.
     #[error("the address for tokens isn't https: {0}")]
     PlainEndpoint(String),
+    /// Anybody on the way could answer for the server, and choose where the secret goes.
+    #[error("the server's address isn't https, so no secret is sent for it: {0}")]
+    PlainServer(String),
     /// The private key can't be read.
     #[error("private_key isn't an RSA, P-256 or P-384 key in PEM form")]
     Key,
@@ -92,6 +95,9 @@ fn is_loopback(url: &Url) -> bool {
 /// Returns the address for tokens, if a secret may be sent there.
 fn checked_endpoint(server: &Url, endpoint: &str) -> Result<Url, MachineSignInError> {
     let plain = || MachineSignInError::PlainEndpoint(endpoint.chars().take(MAX_REFUSAL_CHARS).collect());
+    if server.scheme() != "https" && !is_loopback(server) {
+        return Err(MachineSignInError::PlainServer(server.origin().ascii_serialization()));
+    }
     let url = Url::parse(endpoint).map_err(|_| plain())?;
     let is_local = url.scheme() == "http" && is_loopback(server) && is_loopback(&url);
     if url.scheme() == "https" || is_local { Ok(url) } else { Err(plain()) }
@@ -315,6 +321,7 @@ mod tests {
         assert!(checked("http://127.0.0.1:1/mcp", "http://localhost:2/token"));
         assert!(!checked("https://mcp.example/mcp", "http://as.example/token"));
         assert!(!checked("https://mcp.example/mcp", "http://127.0.0.1:2/token"));
+        assert!(!checked("http://mcp.example/mcp", "https://as.example/token"));
         assert!(!checked("http://[::1]:1/mcp", "ftp://[::1]/token"));
     }
 }

@@ -217,6 +217,9 @@ fn import_file(source: &Path, folder: &ConfinedFolder) -> anyhow::Result<String>
     let Some(name) = name else {
         bail!("it has a name that cannot be linked; rename it first: {}", source.display());
     };
+    if is_kernel_interface(source) {
+        bail!("it is part of the system, not a file that can be copied: {}", source.display());
+    }
     let (stem, ending) = match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
         _ => (name, String::new()),
