@@ -121,3 +121,31 @@ fn a_message_that_no_worker_has_begun_is_stopped_in_the_window() {
     });
     assert!(session(&window).agents().runs().next().is_none(), "nothing was carried out");
 }
+
+#[test]
+fn a_task_of_a_plan_is_sent_to_a_worker_from_the_page_of_plans() {
+    let around = |test: &str| {
+        let plan = "- [ ] Count the beds ^beds\n  ```yaml\n  agent: data\n  ```\n";
+        let scene = Scene::new(&[("plan.md", "# Plan\n"), ("tasks/beds.md", plan)]);
+        let shed = scene.device("shed", &model(|_, _| ("There are nine beds.".to_owned(), Vec::new())));
+        let mut worker = shed.worker(&[&scene.desk.key()]);
+        run_inside(test, &scene.desk);
+        assert_eq!(worker.until("claimed")["what"], "begins for desk: Count the beds");
+        let plan = String::from_utf8(scene.desk.house.read("notes/tasks/beds.md")).expect("text");
+        assert!(plan.contains("- [x] Count the beds"), "{plan}");
+    };
+    let test = "a_task_of_a_plan_is_sent_to_a_worker_from_the_page_of_plans";
+    let Some(mut window) = desk_window(test, around) else { return };
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::P);
+    soon(&mut window, "the plan is read", |window| shows(window, "Plan: beds, 0 of 1 done"));
+    window.get_by_label("Device that does the tasks").focus();
+    window.run_steps(3);
+    type_text(&mut window, "shed");
+    window.get_by_label("Begin: Count the beds").click();
+    soon(&mut window, "it's done", |window| shows(window, "Task beds: Count the beds, done"));
+    soon(&mut window, "the plan is over", |window| {
+        let mut runs = session(window).agents().open_runs();
+        runs.any(|run| run.about.agent == "lead" && run.about.ending == Some(RunEnding::Done))
+    });
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+}
