@@ -33,7 +33,8 @@ fn read_field(
     }
 }
 
-/// Asks for the fields of a form, and whether to send them; or whether to open its page. The end of input closes the form.
+/// Asks for the fields of a form, and whether to send them; or whether to open its page. The end of input closes the
+/// form.
 ///
 /// # Errors
 /// Input or output fails.

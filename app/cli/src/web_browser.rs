@@ -24,8 +24,8 @@ pub(crate) fn open_browser(address: &str) -> bool {
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
 }
 
-/// Opens the page that a server has asked for, after the user has agreed. With `is_here`, the user sits at this process;
-/// otherwise the address is only shown.
+/// Opens the page that a server has asked for, after the user has agreed. With `is_here`, the user sits at this
+/// process; otherwise the address is only shown.
 ///
 /// # Errors
 /// Output fails.

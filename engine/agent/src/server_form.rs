@@ -1,5 +1,5 @@
-//! Forms that MCP servers ask the user to fill in, and pages that they ask the user to open (elicitation). In a run, the
-//! user decides about the arguments of a call of [`BuiltInTool::McpForm`]: the form, which stays as it is, and the
+//! Forms that MCP servers ask the user to fill in, and pages that they ask the user to open (elicitation). In a run,
+//! the user decides about the arguments of a call of [`BuiltInTool::McpForm`]: the form, which stays as it is, and the
 //! answers, which the user gives.
 
 use crate::secrets::InstallationKeys;

@@ -20,8 +20,8 @@ pub enum PageAddressError {
     TooLong,
 }
 
-/// Reads the address of a page that a server wants the user to open. International names become ASCII, so that no letter
-/// passes for another one.
+/// Reads the address of a page that a server wants the user to open. International names become ASCII, so that no
+/// letter passes for another one.
 ///
 /// # Errors
 /// Returns an error if it's too long, contains a name or a password, or would be read over an open network.

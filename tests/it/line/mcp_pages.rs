@@ -1,5 +1,5 @@
-//! A tool server asks the user to open a web page (`elicitation/create` with an address, or the error -32042) while a run
-//! calls its tool. Nothing opens before the user agrees, and only what may be opened is asked for.
+//! A tool server asks the user to open a web page (`elicitation/create` with an address, or the error -32042) while a
+//! run calls its tool. Nothing opens before the user agrees, and a page that may not be opened is refused.
 
 use super::http_server::{Server, token};
 use super::mcp_forms::{calling, decided, told};

@@ -213,8 +213,8 @@ impl McpConnection {
         }
     }
 
-    /// Calls a tool. If its server wants the user to open pages first, asks the user, waits until the server says that the
-    /// user has finished with them, and calls the tool once more. Their addresses are added to `asked`.
+    /// Calls a tool. If its server wants the user to open pages first, asks the user, waits until the server says that
+    /// the user has finished with them, and calls the tool once more. Their addresses are added to `asked`.
     async fn call_after_pages(
         &self,
         running: &McpClient,

@@ -1,4 +1,4 @@
-//! Pages that the user has to open before a server does what it's asked for, and those with which the user has finished.
+//! Pages that the user has to open before a server does what a call wants, and those with which the user has finished.
 
 use agent::server_form::UserForm;
 use rmcp::model::ErrorData;

@@ -1,5 +1,5 @@
-//! What a server may ask its client for. Forms that a server asks the user to fill in, and pages that it asks the user to
-//! open (elicitation), for programs that have a user to ask.
+//! What a server may ask its client for. Forms that a server asks the user to fill in, and pages that it asks the user
+//! to open (elicitation), for programs that have a user to ask.
 #![expect(deprecated, reason = "servers of the protocol before 2026-07-28 ask for models in this way")]
 
 use crate::project_root::ProjectRoot;
