@@ -16,10 +16,19 @@ use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type TokenMcpService = StreamableHttpService<NotebookMcpServer, LocalSessionManager>;
+/// Maximum number of sessions of one token that are open at the same time. One without requests ends by itself.
+const MAX_TOKEN_SESSIONS: usize = 100;
+
+/// The service of a token, with its sessions.
+#[derive(Clone)]
+struct TokenMcpService {
+    service: StreamableHttpService<NotebookMcpServer, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
 
 /// Returns the service that speaks MCP over HTTP, with a new server for each session. What is in front of it must check
 /// `Host`, `Origin` and the token.
@@ -88,8 +97,15 @@ impl HttpMcpServers {
             lock(&services).remove(&id);
             end.cancel();
         });
-        StreamableHttpService::new(move || Ok(server.new_session()), Arc::new(LocalSessionManager::default()), config)
+        let sessions = Arc::new(LocalSessionManager::default());
+        let service = StreamableHttpService::new(move || Ok(server.new_session()), sessions.clone(), config);
+        TokenMcpService { service, sessions }
     }
+}
+
+/// Returns whether a message begins a session.
+fn begins_session(message: &str) -> bool {
+    serde_json::from_str::<Value>(message).is_ok_and(|message| message["method"] == "initialize")
 }
 
 /// Serves a request of an MCP client.
@@ -105,12 +121,16 @@ pub(crate) async fn serve_mcp_request(
     let (parts, body) = request.into_parts();
     // The body is received here, within the limits of size and time.
     let body = match TextBody::from_request(Request::from_parts(parts.clone(), body), &state).await {
-        Ok(TextBody(body)) => Body::from(body),
+        Ok(TextBody(body)) => body,
         Err(problem) => return problem.into_response(),
     };
-    let service = state.mcp.service(&caller.token, &state.approvals);
+    let TokenMcpService { service, sessions } = state.mcp.service(&caller.token, &state.approvals);
+    if sessions.sessions.read().await.len() >= MAX_TOKEN_SESSIONS && begins_session(&body) {
+        let why = "too many MCP sessions of this token are open; end one with DELETE, or wait";
+        return ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    }
     let ends_session = parts.method == Method::DELETE;
-    let mut response = service.handle(Request::from_parts(parts, body)).await.map(Body::new);
+    let mut response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);
     if ends_session && response.status() == StatusCode::ACCEPTED {
         // Clients take 202 for a session that may still be there.
         *response.status_mut() = StatusCode::NO_CONTENT;
