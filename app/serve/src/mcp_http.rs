@@ -30,8 +30,8 @@ struct TokenMcpService {
     sessions: Arc<LocalSessionManager>,
 }
 
-/// Returns the service that speaks MCP over HTTP, with a new server for each session. What is in front of it must check
-/// `Host`, `Origin` and the token.
+/// Returns the service that speaks MCP over HTTP, with a new server for each session. It answers under names of this
+/// machine only (`Host`). What is in front of it must check `Origin` and the token.
 pub fn mcp_http_service<H: ServerHandler>(
     new_server: impl Fn() -> H + Send + Sync + 'static,
 ) -> StreamableHttpService<H, LocalSessionManager> {
@@ -39,7 +39,7 @@ pub fn mcp_http_service<H: ServerHandler>(
 }
 
 fn http_config() -> StreamableHttpServerConfig {
-    StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(MAX_BODY_BYTES)
+    StreamableHttpServerConfig::default().with_max_request_body_bytes(MAX_BODY_BYTES)
 }
 
 /// The services by the id of their token.
@@ -90,7 +90,8 @@ impl HttpMcpServers {
         let server = NotebookMcpServer::new(self.commands.clone(), self.feed.clone(), permissions)
             .with_approvals(approvals.clone())
             .with_lease(lease.clone());
-        let config = http_config();
+        // The guard has checked the names, of which users may add some.
+        let config = http_config().disable_allowed_hosts();
         let (end, services, id) = (config.cancellation_token.clone(), self.services.clone(), token.id.clone());
         tokio::spawn(async move {
             lease.follow_token().await;
