@@ -2,7 +2,7 @@
 //! calls by fixed names.
 //!
 //! `mcp-fixture PROGRAM WORKSPACE` prints its address. What the suite doesn't name is answered by the product's server.
-//! It checks no token and no `Host`: that part of the suite runs against `tracebook serve` itself.
+//! It checks no token: that part of the suite runs against `tracebook serve` itself.
 #![expect(deprecated, reason = "the suite tests sampling, log levels and subscriptions")]
 
 use rmcp::model::{

@@ -14,6 +14,7 @@ pub(super) use tools::cmd_tools;
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
+use crate::web_browser::open_page;
 use agent::run_result::{RecordedRun, RunMetrics, RunResult};
 use agent::tool_catalog::BuiltInTool;
 use agent::{approval_text, policy, server_form, session_files};
@@ -598,12 +599,16 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     let arguments = decided_arguments(args, approval)?;
     let comment = args.comment.clone();
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
+    // Programs decide with this command, too, for users elsewhere: no browser opens here.
+    let page = server_form::form_of(approval).filter(|_| allowed && !scene.json);
     let (run, approval) = (*run, approval.id.clone());
     if let Some(name) = sent_runs::send_decision(scene.handle, run, &approval, &decision)? {
         writeln!(scene.errors, "sent to {}", untrusted_text::escape_line(&name))?;
+        page.map_or(Ok(()), |form| open_page(&form, false, scene.errors))?;
         return Ok(EXIT_DONE);
     }
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
+    page.map_or(Ok(()), |form| open_page(&form, false, scene.errors))?;
     export::open_note::wait_until_saved(scene.handle)?;
     if scene.own {
         return ask::follow_run(scene, run, args.no_wait, usize::MAX);

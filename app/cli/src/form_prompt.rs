@@ -33,13 +33,18 @@ fn read_field(
     }
 }
 
-/// Asks for the fields of a form, and whether to send them. The end of input closes the form.
+/// Asks for the fields of a form, and whether to send them; or whether to open its page. The end of input closes the
+/// form.
 ///
 /// # Errors
 /// Input or output fails.
 pub(crate) fn read_form(form: &UserForm, input: &mut dyn Read, errors: &mut dyn Write) -> io::Result<FormAnswer> {
-    let (server, message) = (&form.server, untrusted_text::escape_block(&form.message));
-    writeln!(errors, "{} asks you:\n{message}", untrusted_text::escape_line(server))?;
+    let (server, message) = (untrusted_text::escape_line(&form.server), untrusted_text::escape_block(&form.message));
+    writeln!(errors, "{server} asks you:\n{message}")?;
+    if let Some(page) = form.page_address() {
+        let (address, site) = (untrusted_text::escape_line(&page.text), page.site.display_text());
+        writeln!(errors, "It wants you to open this page of {}:\n{address}", untrusted_text::escape_line(&site))?;
+    }
     let mut filled = Map::new();
     for field in &form.fields {
         match read_field(field, input, errors)? {
@@ -48,7 +53,8 @@ pub(crate) fn read_form(form: &UserForm, input: &mut dyn Read, errors: &mut dyn 
             None => return Ok(FormAnswer::Closed),
         }
     }
-    errors.write_all(b"Send this? [y/N] ")?;
+    let question: &[u8] = if form.page.is_some() { b"Open it? [y/N] " } else { b"Send this? [y/N] " };
+    errors.write_all(question)?;
     errors.flush()?;
     Ok(match read_line(input)?.as_deref().map(str::trim) {
         Some("y" | "Y" | "yes") => FormAnswer::Filled(filled),

@@ -58,6 +58,7 @@ mod update;
 mod volume_settings;
 pub(crate) mod volume_trust;
 mod volumes;
+mod web_browser;
 mod worker;
 mod yes_no_question;
 

@@ -103,6 +103,8 @@ struct ApproveActionParams {
 struct SocketRun {
     session: String,
     is_over: Arc<AtomicBool>,
+    /// Whether it's being stopped.
+    is_cancelled: bool,
 }
 
 #[derive(Default)]
@@ -378,7 +380,8 @@ impl SocketCalls {
             return Err(SocketCallError::new(CALL_FAILED, why));
         }
         let (run, is_over) = (new_run_id(), Arc::<AtomicBool>::default());
-        own.runs.insert(run.clone(), SocketRun { session: session.clone(), is_over: is_over.clone() });
+        own.runs
+            .insert(run.clone(), SocketRun { session: session.clone(), is_over: is_over.clone(), is_cancelled: false });
         drop(own);
         let call = CommandCall::json("ask")
             .option("project", volume)
@@ -486,9 +489,15 @@ impl SocketCalls {
 
     fn cancel(self: &Arc<Self>, caller: &ApiCaller, given: &CancelParams) -> Result<Value, SocketCallError> {
         Self::require(caller, TokenScope::Agent)?;
-        let is_over = self.own().runs.get(&given.run).map(|run| run.is_over.clone());
+        let begun = self.own().runs.get_mut(&given.run).map(|run| {
+            let was_cancelled = std::mem::replace(&mut run.is_cancelled, true);
+            (run.is_over.clone(), was_cancelled)
+        });
         let why = "no active run of this connection has this id; DELETE /api/v1/tasks/{taskId} cancels others";
-        let is_over = is_over.ok_or_else(|| SocketCallError::new(INVALID_PARAMS, why))?;
+        let (is_over, was_cancelled) = begun.ok_or_else(|| SocketCallError::new(INVALID_PARAMS, why))?;
+        if was_cancelled {
+            return Ok(json!({"run": given.run}));
+        }
         let (calls, run) = (self.clone(), given.run.clone());
         std::thread::spawn(move || {
             for _ in 0..STOP_ATTEMPTS {
@@ -499,6 +508,8 @@ impl SocketCalls {
                 calls.state.commands.perform(&stop, &mut |_| {});
                 std::thread::park_timeout(STOP_INTERVAL);
             }
+            // It can be tried again.
+            calls.own().runs.get_mut(&run).into_iter().for_each(|run| run.is_cancelled = false);
         });
         Ok(json!({"run": given.run}))
     }

@@ -24,6 +24,9 @@ pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
 pub(crate) const AGENT_SOCKET_PATH: &str = "/api/v1/agent";
 /// The paths that need no token: they hold nothing of the user.
 const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
+/// How the paths of gRPC's services begin.
+#[cfg(feature = "grpc")]
+const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
 /// Maximum number of open connections. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 2_048;
 
@@ -48,6 +51,11 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<
 
 /// Returns whether a path belongs to programs. All others are pages of the companion.
 fn is_program_path(path: &str) -> bool {
+    // A browser's cookie isn't taken for them, whatever type of content the request names.
+    #[cfg(feature = "grpc")]
+    if SERVICE_PATHS.iter().any(|service| path.starts_with(service)) {
+        return true;
+    }
     path == "/api" || path.starts_with("/api/") || path == "/mcp" || path.starts_with("/mcp/")
 }
 
@@ -247,6 +255,21 @@ pub(crate) async fn require_scope(State(scope): State<TokenScope>, request: Requ
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_and_programs_have_other_paths() {
+        for path in ["/api", "/api/v1/notes", "/mcp"] {
+            assert!(is_program_path(path), "{path}");
+        }
+        for path in ["/", "/apis", "/notes/tracebook.v1.md", "/mcp.css"] {
+            assert!(!is_program_path(path), "{path}");
+        }
+        let services =
+            ["/tracebook.v1.NoteService/ReadNote", "/mixagent.AgentService/SubmitTask", "/grpc.health.v1.Health/Check"];
+        for path in services {
+            assert_eq!(is_program_path(path), cfg!(feature = "grpc"), "{path}");
+        }
+    }
 
     #[test]
     fn only_own_names_and_addresses_are_hosts() {

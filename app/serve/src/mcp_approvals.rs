@@ -57,6 +57,10 @@ impl PendingApproval {
             // The words of the server don't pass for ours.
             let message = format!("The tool server {} asks you:\n{}", asked.server, asked.message);
             let message = message[..message.floor_char_boundary(MAX_SHOWN_BYTES)].to_owned();
+            if asked.page.is_some() {
+                let (url, elicitation_id) = (asked.page_address()?.text, self.name.clone());
+                return Some(ElicitRequestParams::UrlElicitationParams { meta: None, message, url, elicitation_id });
+            }
             return form_with(message, asked.schema());
         }
         let (message, schema) = if self.is_question() {
@@ -80,7 +84,12 @@ impl PendingApproval {
         let content = answer.content.clone().unwrap_or_default();
         let text = |key: &str| content[key].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let call = CommandCall::json("approvals");
-        if self.asked.is_some() && answer.action == ElicitationAction::Accept {
+        if let Some(asked) = &self.asked
+            && answer.action == ElicitationAction::Accept
+        {
+            if asked.page.is_some() {
+                return Some(call.flag("allow", true).operands([&self.name]));
+            }
             let answers = Some(content).filter(Value::is_object)?;
             return Some(call.flag("allow", true).option("answers", Some(answers)).operands([&self.name]));
         }
@@ -104,10 +113,15 @@ impl PendingApproval {
 
     /// Asks the client's user, and carries out the decision. Without one, the approval waits where it did.
     pub(crate) async fn ask(self, peer: Peer<RoleServer>, commands: Arc<dyn WorkspaceCommands>) {
-        if !peer.supported_elicitation_modes().contains(&ElicitationMode::Form) {
+        let Some(form) = self.form() else { return };
+        let mode = match form {
+            ElicitRequestParams::UrlElicitationParams { .. } => ElicitationMode::Url,
+            _ => ElicitationMode::Form,
+        };
+        // What the client can't show waits where it did.
+        if !peer.supported_elicitation_modes().contains(&mode) {
             return;
         }
-        let Some(form) = self.form() else { return };
         let Ok(answer) = peer.create_elicitation(form).await else { return };
         if let Some(call) = self.decision(&answer) {
             // What was decided elsewhere at the same time needs no second decision.
@@ -227,5 +241,24 @@ mod tests {
         assert_eq!(call.words.join(" "), r#"approvals --json --allow --answers={"city":"Bonn"} -- a3"#);
         let declined = approval.decision(&ElicitResult::new(ElicitationAction::Decline)).expect("a decision");
         assert_eq!(declined.words.join(" "), "approvals --json --deny --scope=once -- a3");
+    }
+
+    #[test]
+    fn a_page_of_a_tool_server_is_passed_on_as_an_address() {
+        let about = |page: &str| {
+            let arguments = json!({"server": "own", "message": "Sign in", "fields": [], "answers": {}, "page": page});
+            let line = json!({"type": "approval_pending", "name": "a4", "tool": "mcp_form", "arguments": arguments});
+            PendingApproval::from_line(&line).expect("an approval")
+        };
+        let approval = about("https://accounts.example.com/in");
+        let Some(ElicitRequestParams::UrlElicitationParams { message, url, elicitation_id, .. }) = approval.form()
+        else {
+            panic!("a page: {approval:?}")
+        };
+        assert_eq!((message.as_str(), elicitation_id.as_str()), ("The tool server own asks you:\nSign in", "a4"));
+        assert_eq!(url, "https://accounts.example.com/in");
+        let call = approval.decision(&ElicitResult::new(ElicitationAction::Accept)).expect("a decision");
+        assert_eq!(call.words.join(" "), "approvals --json --allow -- a4");
+        assert_eq!(about("javascript:alert(1)").form(), None);
     }
 }

@@ -16,13 +16,22 @@ use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type TokenMcpService = StreamableHttpService<NotebookMcpServer, LocalSessionManager>;
+/// Maximum number of sessions of one token that are open at the same time. One without requests ends by itself.
+const MAX_TOKEN_SESSIONS: usize = 100;
 
-/// Returns the service that speaks MCP over HTTP, with a new server for each session. What is in front of it must check
-/// `Host`, `Origin` and the token.
+/// The service of a token, with its sessions.
+#[derive(Clone)]
+struct TokenMcpService {
+    service: StreamableHttpService<NotebookMcpServer, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+/// Returns the service that speaks MCP over HTTP, with a new server for each session. It answers under names of this
+/// machine only (`Host`). What is in front of it must check `Origin` and the token.
 pub fn mcp_http_service<H: ServerHandler>(
     new_server: impl Fn() -> H + Send + Sync + 'static,
 ) -> StreamableHttpService<H, LocalSessionManager> {
@@ -30,7 +39,7 @@ pub fn mcp_http_service<H: ServerHandler>(
 }
 
 fn http_config() -> StreamableHttpServerConfig {
-    StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(MAX_BODY_BYTES)
+    StreamableHttpServerConfig::default().with_max_request_body_bytes(MAX_BODY_BYTES)
 }
 
 /// The services by the id of their token.
@@ -81,15 +90,23 @@ impl HttpMcpServers {
         let server = NotebookMcpServer::new(self.commands.clone(), self.feed.clone(), permissions)
             .with_approvals(approvals.clone())
             .with_lease(lease.clone());
-        let config = http_config();
+        // The guard has checked the names, of which users may add some.
+        let config = http_config().disable_allowed_hosts();
         let (end, services, id) = (config.cancellation_token.clone(), self.services.clone(), token.id.clone());
         tokio::spawn(async move {
             lease.follow_token().await;
             lock(&services).remove(&id);
             end.cancel();
         });
-        StreamableHttpService::new(move || Ok(server.new_session()), Arc::new(LocalSessionManager::default()), config)
+        let sessions = Arc::new(LocalSessionManager::default());
+        let service = StreamableHttpService::new(move || Ok(server.new_session()), sessions.clone(), config);
+        TokenMcpService { service, sessions }
     }
+}
+
+/// Returns whether a message begins a session.
+fn begins_session(message: &str) -> bool {
+    serde_json::from_str::<Value>(message).is_ok_and(|message| message["method"] == "initialize")
 }
 
 /// Serves a request of an MCP client.
@@ -105,12 +122,16 @@ pub(crate) async fn serve_mcp_request(
     let (parts, body) = request.into_parts();
     // The body is received here, within the limits of size and time.
     let body = match TextBody::from_request(Request::from_parts(parts.clone(), body), &state).await {
-        Ok(TextBody(body)) => Body::from(body),
+        Ok(TextBody(body)) => body,
         Err(problem) => return problem.into_response(),
     };
-    let service = state.mcp.service(&caller.token, &state.approvals);
+    let TokenMcpService { service, sessions } = state.mcp.service(&caller.token, &state.approvals);
+    if sessions.sessions.read().await.len() >= MAX_TOKEN_SESSIONS && begins_session(&body) {
+        let why = "too many MCP sessions of this token are open; end one with DELETE, or wait";
+        return ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    }
     let ends_session = parts.method == Method::DELETE;
-    let mut response = service.handle(Request::from_parts(parts, body)).await.map(Body::new);
+    let mut response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);
     if ends_session && response.status() == StatusCode::ACCEPTED {
         // Clients take 202 for a session that may still be there.
         *response.status_mut() = StatusCode::NO_CONTENT;

@@ -22,6 +22,8 @@ pub(crate) const DEFAULT_RUNS: u64 = 20;
 pub(crate) const MAX_RUNS: u64 = 500;
 /// Maximum length of a task's description in bytes.
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
+/// Maximum length of the comment of a decision in bytes.
+const MAX_COMMENT_BYTES: usize = 64 << 10;
 /// Maximum size of a page of outputs, in bytes of JSON. One that is longer is a page of its own.
 const MAX_OUTPUT_PAGE_BYTES: usize = 2_000_000;
 /// What the command says of a cell that a note doesn't have.
@@ -399,8 +401,8 @@ pub(crate) async fn list_pending_approvals(caller: ApiCaller) -> Result<Json<Vec
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApprovalDecision {
     pub(crate) approved: bool,
-    /// What the agent is told.
-    #[schema(pattern = r"^[^\x00]*$")]
+    /// What the agent is told, in at most 64 kB.
+    #[schema(pattern = r"^[^\x00]*$", max_length = 16384)]
     pub(crate) comment: Option<String>,
     /// What the form of a tool server is filled in with, by the names of its fields.
     #[schema(value_type = Option<Object>)]
@@ -440,16 +442,17 @@ pub(crate) async fn decide_approval(
 /// empty for what a program asked for.
 pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecision) -> Result<String, ProblemDetails> {
     let ApprovalDecision { approved: is_allowed, comment, answers } = decision;
-    {
-        let said = comment.as_deref().unwrap_or_default();
-        if caller.state.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
-            return Ok(String::new());
-        }
+    let said = comment.as_deref().unwrap_or_default();
+    ensure_sent(said, "comment")?;
+    if said.len() > MAX_COMMENT_BYTES {
+        return Err(ProblemDetails::unprocessable(format!("`comment` has at most {MAX_COMMENT_BYTES} bytes")));
+    }
+    if caller.state.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
+        return Ok(String::new());
     }
     let pending = pending_approvals(caller).await?;
     let found = pending.into_iter().find(|approval| approval.action_id == id);
     let found = found.ok_or_else(|| ProblemDetails::not_found("nothing waits for a decision under this id"))?;
-    ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
     let call = CommandCall::json("approvals").flag("allow", is_allowed).flag("deny", !is_allowed);
     let call = call.option("answers", answers.map(Value::Object).filter(|_| is_allowed));
     let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);

@@ -44,6 +44,7 @@ pub mod secrets;
 pub mod sent_task;
 pub mod server_form;
 pub mod server_material;
+pub mod server_page;
 pub mod server_request;
 pub mod session_files;
 pub mod session_tree_file;

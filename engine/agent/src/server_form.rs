@@ -1,9 +1,12 @@
-//! Forms that MCP servers ask the user to fill in (elicitation). In a run, the user decides about the arguments of a
-//! call of [`BuiltInTool::McpForm`]: the form, which stays as it is, and the answers, which the user gives.
+//! Forms that MCP servers ask the user to fill in, and pages that they ask the user to open (elicitation). In a run,
+//! the user decides about the arguments of a call of [`BuiltInTool::McpForm`]: the form, which stays as it is, and the
+//! answers, which the user gives.
 
 use crate::secrets::InstallationKeys;
+use crate::server_page::{PageAddressError, read_page_address};
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
+use crate::web_address::WebAddress;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::RunApproval;
@@ -68,6 +71,9 @@ pub struct UserForm {
     pub message: String,
     /// What it wants to know.
     pub fields: Vec<UserFormField>,
+    /// Address of the page that the user is asked to open instead of filling in fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
 }
 
 /// What the user does with a form.
@@ -114,6 +120,9 @@ pub enum UserFormError {
     /// An answer for a field that isn't there.
     #[error("the form has no field {0}")]
     UnknownField(String),
+    /// The page may not be opened.
+    #[error("the page can't be opened: {0}")]
+    Page(#[from] PageAddressError),
     /// Something else than the answers was changed.
     #[error("only the answers of a form can be changed")]
     Changed,
@@ -246,7 +255,21 @@ impl UserForm {
         };
         let fields = properties.iter().map(field).collect::<Option<Vec<UserFormField>>>();
         let (server, message) = (server.to_owned(), short(&Value::from(message)));
-        Ok(UserForm { server, message, fields: fields.ok_or(UserFormError::Fields)? })
+        Ok(UserForm { server, message, fields: fields.ok_or(UserFormError::Fields)?, page: None })
+    }
+
+    /// Makes what stands for a page that a server wants the user to open: it has no fields.
+    ///
+    /// # Errors
+    /// Returns an error if the page may not be opened.
+    pub fn for_page(server: &str, message: &str, address: &str) -> Result<UserForm, UserFormError> {
+        let page = Some(read_page_address(address)?.text);
+        Ok(UserForm { server: server.to_owned(), message: short(&Value::from(message)), fields: Vec::new(), page })
+    }
+
+    /// Returns the page that the user is asked to open, if it may be opened.
+    pub fn page_address(&self) -> Option<WebAddress> {
+        self.page.as_deref().and_then(|page| read_page_address(page).ok())
     }
 
     /// Returns the schema of the form, as a server would send it.
@@ -278,8 +301,9 @@ impl UserForm {
     /// Completes an answer with defaults. A value of `null` leaves an optional field empty, although it has a default.
     ///
     /// # Errors
-    /// Returns the first value that is missing or wrong.
+    /// Returns the first value that is missing or wrong, or why the page may not be opened.
     pub fn completed(&self, mut filled: Map<String, Value>) -> Result<Map<String, Value>, UserFormError> {
+        self.page.as_deref().map(read_page_address).transpose()?;
         let mut answer = Map::new();
         for field in &self.fields {
             match filled.remove(&field.name).or_else(|| field.default.clone()) {
@@ -311,6 +335,7 @@ impl UserForm {
     #[must_use]
     pub fn masked(mut self, own: &InstallationKeys) -> UserForm {
         own.mask_in_place(&mut self.message);
+        self.page.iter_mut().for_each(|page| own.mask_in_place(page));
         for field in &mut self.fields {
             own.mask_in_place(&mut field.name);
             own.mask_in_place(&mut field.title);
@@ -392,12 +417,19 @@ pub fn form_title(arguments: &Map<String, Value>) -> String {
     };
     let line = form.message.lines().next().unwrap_or_default();
     let line = &line[..line.floor_char_boundary(MAX_TITLE_BYTES)];
-    let what = if form.asks_for_secret() { "asks you for a secret" } else { "asks you" };
+    let what = match form.page_address() {
+        Some(page) => format!("asks you to open {}", page.site.display_text()),
+        None if form.asks_for_secret() => "asks you for a secret".to_owned(),
+        None => "asks you".to_owned(),
+    };
     format!("The tool server {} {what}: {line}", form.server)
 }
 
 /// Returns why a form waits, as a part of a sentence.
 pub fn form_reason(form: &UserForm) -> String {
+    if let Some(page) = form.page_address() {
+        return format!("the page is {}; what you enter there goes to {}", page.text, page.site.display_text());
+    }
     match form.asks_for_secret() {
         true => format!("servers may not ask for secrets in forms; what you enter goes to {}", form.server),
         false => format!("what you enter goes to {}, and stays in the run", form.server),
@@ -408,6 +440,7 @@ pub fn form_reason(form: &UserForm) -> String {
 pub fn form_text(arguments: &Map<String, Value>) -> Option<String> {
     let FormCall { form, answers } = FormCall::from_arguments(arguments).ok()?;
     let mut lines = vec![untrusted_text::escape_block(&form.message).into_owned()];
+    lines.extend(form.page.as_deref().map(|page| format!("page: {}", untrusted_text::escape_line(page))));
     for field in &form.fields {
         let title = if field.title == field.name { String::new() } else { format!(" ({})", field.title) };
         let needed = if field.is_needed { "" } else { ", or nothing" };
@@ -426,6 +459,7 @@ pub fn form_tool() -> ToolSpec {
         "message": text(),
         "fields": {"type": "array", "items": {"type": "object"}, "maxItems": MAX_FORM_FIELDS},
         "answers": {"type": "object"},
+        "page": text(),
     });
     ToolSpec {
         name: BuiltInTool::McpForm.to_string(),
@@ -531,6 +565,27 @@ mod tests {
         let secret = "The tool server own asks you for a secret: Sign in";
         assert_eq!(title(json!({"user_password": {"type": "string"}})), secret);
         assert_eq!(title(json!({"x": {"type": "string", "title": "Your API-Key"}})), secret);
+    }
+
+    #[test]
+    fn a_page_is_opened_as_it_was_shown() {
+        let address = "https://accounts.example.com/in?id=7";
+        let page = UserForm::for_page("own", "Sign in", address).expect("a page");
+        let asked = FormCall::new(page.clone()).arguments();
+        assert_eq!(form_title(&asked), "The tool server own asks you to open https://accounts.example.com: Sign in");
+        assert!(form_reason(&page).contains(address) && form_text(&asked).expect("a text").contains(address));
+        assert_eq!(crate::tool_call_parser::check_arguments(&form_tool(), &asked), Ok(()));
+        assert_eq!(decided_answers(&asked, &asked), Ok(Map::new()));
+        let with = |page: &str| {
+            let mut other = asked.clone();
+            other.insert("page".to_owned(), json!(page));
+            other
+        };
+        assert_eq!(decided_answers(&asked, &with("https://example.org/")), Err(UserFormError::Changed));
+        // What comes from another device was not checked here.
+        let forged = with("javascript:alert(1)");
+        assert!(matches!(decided_answers(&forged, &forged), Err(UserFormError::Page(_))));
+        assert!(UserForm::for_page("own", "Sign in", "http://accounts.example.com/").is_err());
     }
 
     #[test]

@@ -217,7 +217,9 @@ fn a_run_is_cancelled_and_goes_its_way_without_its_front_end() {
     let waits = front.told("approval_pending");
     front.good("approve_action", &json!({"actionId": waits["actionId"], "approved": true}));
     front.refused("cancel", &json!({"run": "0"}), INVALID_PARAMS, "no active run");
-    front.good("cancel", &json!({"run": run}));
+    for _ in 0..3 {
+        front.good("cancel", &json!({"run": run})); // a run is stopped once, however often
+    }
     let done = front.told("done");
     assert_eq!((&done["run"], &done["ending"]), (&run, &json!("cancelled")), "{done}");
 

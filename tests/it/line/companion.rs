@@ -302,6 +302,23 @@ fn a_browser_does_only_what_it_was_paired_for() {
 }
 
 #[test]
+fn a_cookie_opens_no_path_of_programs() {
+    let house = notes();
+    let server = Server::new(&house);
+    let browser = Browser::new(&server, &server.pair);
+    let origin = browser.origin();
+    for path in ["/api/v1/volumes", "/mcp", "/tracebook.v1.SearchService/Search", "/mixagent.AgentService/SubmitTask"] {
+        for kind in ["text/plain", "application/json", "application/grpc"] {
+            let answer = browser.sent(path, &[("Origin", &origin), ("Content-Type", kind)], "");
+            // gRPC has its own way to say so.
+            let is_refused = answer.status == 401 || answer.header("grpc-status").as_deref() == Some("16");
+            assert!(is_refused, "{path} as {kind}: {answer:?}");
+        }
+    }
+    server.end();
+}
+
+#[test]
 fn hostile_notes_and_files_run_nothing() {
     let evil = "# <img src=x onerror=alert(1)>\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) \
                 <a href=\"javascript:x\" onclick=\"y\">b</a> ![\"onload=\"x](p.svg) [file](page.html)\n\n\

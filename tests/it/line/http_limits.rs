@@ -423,3 +423,41 @@ fn half_a_tls_handshake_is_closed_and_holds_up_nobody() {
     assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     server.end();
 }
+
+#[test]
+fn a_token_opens_a_bounded_number_of_mcp_sessions() {
+    const MAX_TOKEN_SESSIONS: usize = 100;
+    let house = notes();
+    let (read, other) = (token(&house, "reader", &[]), token(&house, "other", &[]));
+    let server = Server::new(&house);
+    let headers = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")];
+    let about = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "eager", "version": "1"}});
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}).to_string();
+    let open = |token: &str| server.send(token, "POST", "/mcp", &headers, &begin);
+    let sessions: Vec<String> =
+        (0..MAX_TOKEN_SESSIONS).map(|_| open(&read).code(200).header("Mcp-Session-Id").expect("a session")).collect();
+    open(&read).refused(429, "too many MCP sessions of this token");
+    open(&other).code(200);
+    // The open ones are still served, and an end makes room.
+    let own = [headers[0], headers[1], ("Mcp-Session-Id", sessions[0].as_str())];
+    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    server.send(&read, "POST", "/mcp", &own, &begun).code(202);
+    server.send(&read, "DELETE", "/mcp", &own, "").code(204);
+    open(&read).code(200);
+    server.end();
+}
+
+#[test]
+fn a_comment_of_a_decision_is_bounded() {
+    let house = notes();
+    let approve = token(&house, "approver", &["--scopes", "read,approve"]);
+    let server = Server::new(&house);
+    let decide = |comment: String| {
+        let decision = json!({"approved": false, "comment": comment});
+        server.post(&approve, "/api/v1/approvals/nothing", &decision)
+    };
+    decide("x".repeat(64 << 10)).refused(404, "nothing waits");
+    decide("x".repeat((64 << 10) + 1)).refused(422, "at most 65536 bytes");
+    server.end();
+}

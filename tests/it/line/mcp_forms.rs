@@ -31,8 +31,13 @@ done"#;
 
 /// Adds the server `own` to the configuration.
 pub(crate) fn add_form_server(folder: &Path, config: &Path) {
+    add_script_server(folder, config, FORM_SERVER);
+}
+
+/// Adds a server `own` that is this script to the configuration.
+pub(crate) fn add_script_server(folder: &Path, config: &Path, text: &str) {
     let (script, log) = (folder.join("server.sh"), folder.join("server.log"));
-    std::fs::write(&script, FORM_SERVER).expect("written");
+    std::fs::write(&script, text).expect("written");
     let mut text = std::fs::read_to_string(config).expect("text");
     let (script, log) = (script.display(), log.display());
     text.push_str(&format!("mcp:\n  servers:\n    own: {{command: sh, args: ['{script}', '{log}']}}\n"));
@@ -41,9 +46,14 @@ pub(crate) fn add_form_server(folder: &Path, config: &Path) {
 
 /// A house whose agent calls the tool and says what came back.
 pub(super) fn travelling() -> House {
+    calling("own_trip", FORM_SERVER)
+}
+
+/// A house whose agent calls a tool of a server that is this script, and says what came back.
+pub(super) fn calling(tool: &'static str, server: &str) -> House {
     let script = move |turn: usize, body: &Value| -> Said {
         match turn {
-            0 => (String::new(), vec![("own_trip", json!({}))]),
+            0 => (String::new(), vec![(tool, json!({}))]),
             _ => {
                 let last = body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
                 (format!("It says: {}", last["content"]), Vec::new())
@@ -51,7 +61,7 @@ pub(super) fn travelling() -> House {
         }
     };
     let house = house(&model(script), &[("a.md", "# A\n")]);
-    add_form_server(&house.path(""), &house.path("W/config.yaml"));
+    add_script_server(&house.path(""), &house.path("W/config.yaml"), server);
     house
 }
 

@@ -3,8 +3,9 @@
 
 use super::agent::{ask, ended, model, run, shows, soon};
 use super::*;
-use crate::line::mcp_forms::add_form_server;
+use crate::line::mcp_forms::{add_form_server, add_script_server};
 use crate::line::mcp_messages::offer;
+use crate::line::mcp_pages::{PAGE, PAGE_SERVER};
 use crate::line::mcp_sampling::add_asking_server;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -152,4 +153,33 @@ fn a_form_of_a_server_is_filled_in_and_sent() {
     for part in ["action:accept", "city:Bonn", "class:b", "days:3", "sea:true"] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+#[test]
+fn a_page_of_a_server_is_shown_whole_and_opened() {
+    let (address, _go) = model(move |turn, _body: &Value| match turn {
+        0 => (String::new(), vec![("own_trip", serde_json::json!({}))]),
+        _ => ("Done.".to_owned(), Vec::new()),
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let folder = bench.folder.path().to_owned();
+    let mut window =
+        super::agent::asked_with(&bench, &address, |config| add_script_server(&folder, config, PAGE_SERVER));
+    window.get_by_label("Message to the agent").focus();
+    window.step();
+    ask(&mut window, "Call the tool");
+    soon(&mut window, "the tool waits", |window| shows(window, "The agent waits: Use own/trip"));
+    window.get_by_label("Allow").click();
+    let asks = "The agent waits: The tool server own asks you to open https://accounts.example.com: Sign in";
+    soon(&mut window, "the page waits", |window| shows(window, asks));
+    window.get_by_label(PAGE);
+    let opens = |command: &egui::OutputCommand| match command {
+        egui::OutputCommand::OpenUrl(link) => link.url == PAGE,
+        _ => false,
+    };
+    window.get_by_label("Open page").click();
+    soon(&mut window, "it opens in the browser", |window| window.output().platform_output.commands.iter().any(opens));
+    soon(&mut window, "the run ends", ended);
+    let log = std::fs::read_to_string(bench.folder.path().join("server.log")).expect("text");
+    assert!(log.contains(r#""result":{"action":"accept"}"#), "{log}");
 }

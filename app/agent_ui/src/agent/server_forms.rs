@@ -1,4 +1,5 @@
-//! Forms of tool servers on approval cards: a field for each value, with buttons that send or decline them.
+//! Forms of tool servers on approval cards: a field for each value, with buttons that send or decline them. Pages that
+//! servers ask the user to open: the whole address, with a button that opens it.
 
 use super::approvals::line;
 use agent::server_form::{FormCall, FormFieldKind, UserForm, UserFormField, with_answers};
@@ -91,6 +92,7 @@ impl FormDraft {
         let form = self.form.take();
         if let Some(form) = &form {
             line(ui, &form.message, &theme::small(), colours.ink);
+            form.page.iter().for_each(|page| line(ui, page, &theme::small(), colours.ink));
             egui::ScrollArea::vertical().id_salt("fields of a form").max_height(MAX_FIELDS_HEIGHT).show(ui, |ui| {
                 for field in &form.fields {
                     self.show_field(ui, field);
@@ -103,10 +105,14 @@ impl FormDraft {
         let mut decision = None;
         ui.horizontal_wrapped(|ui| {
             if let Some(form) = &form
-                && text_button(ui, "Send answers", true).clicked()
+                && text_button(ui, if form.page.is_some() { "Open page" } else { "Send answers" }, true).clicked()
             {
                 match self.answers(form) {
-                    Ok(answers) => decision = Some(FormDecision::Send(with_answers(&approval.arguments, answers))),
+                    Ok(answers) => {
+                        decision = Some(FormDecision::Send(with_answers(&approval.arguments, answers)));
+                        let page = form.page_address();
+                        page.iter().for_each(|page| ui.ctx().open_url(egui::OpenUrl::new_tab(&page.text)));
+                    }
                     Err(why) => self.trouble = Some(why.to_string()),
                 }
             }

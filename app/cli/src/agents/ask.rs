@@ -4,6 +4,7 @@ use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, r
 use super::{new_doc_id, print_step, resolve_id_prefix};
 use crate::arguments::AskArguments;
 use crate::form_prompt::read_form;
+use crate::web_browser::open_page;
 use agent::approval_text;
 use agent::config::LogLevel;
 use agent::server_form::{self, FormAnswer, UserForm};
@@ -460,7 +461,9 @@ fn prompt_for_form(
     approval: &RunApproval,
     form: &UserForm,
 ) -> Result<bool, CliError> {
-    writeln!(scene.errors, "({})", untrusted_text::escape_line(&approval.reason))?;
+    if form.page.is_none() {
+        writeln!(scene.errors, "({})", untrusted_text::escape_line(&approval.reason))?;
+    }
     let arguments = match read_form(form, scene.input, scene.errors)? {
         FormAnswer::Filled(answers) => Some(server_form::with_answers(&approval.arguments, answers)),
         FormAnswer::Declined => None,
@@ -469,6 +472,9 @@ fn prompt_for_form(
     let (allowed, scope) = (arguments.is_some(), DecisionScope::Once);
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment: None };
     take_decision(scene, run, approval, decision)?;
+    if allowed {
+        open_page(form, scene.own, scene.errors)?;
+    }
     Ok(true)
 }
 

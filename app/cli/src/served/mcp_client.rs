@@ -5,6 +5,7 @@ use super::mcp_offers::{OfferKind, list_offers, print_material};
 use crate::arguments::McpArguments;
 use crate::form_prompt::read_form;
 use crate::parse::needed;
+use crate::web_browser::{open_browser, open_page};
 use crate::{CliError, EXIT_DONE, EXIT_FAILED};
 use host::agents::mcp_servers::{SecretTokens, find_mcp_server};
 use host::maintenance::configuration;
@@ -16,7 +17,6 @@ use host::mcp::{
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use text::untrusted_text;
@@ -28,8 +28,6 @@ const MAX_CALL_SECONDS: u64 = 86_400;
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum size of the arguments of a call in bytes.
 const MAX_ARGUMENTS_BYTES: u64 = 8 << 20;
-/// The variable that names a program for web pages.
-const BROWSER_VARIABLE: &str = "BROWSER";
 
 impl From<McpError> for CliError {
     fn from(error: McpError) -> Self {
@@ -37,6 +35,7 @@ impl From<McpError> for CliError {
             McpError::UnknownServer(_)
             | McpError::SignInNeeded { .. }
             | McpError::ClientRefused { .. }
+            | McpError::PageNeeded { .. }
             | McpError::Refused { .. }
             | McpError::NotText { .. } => CliError::usage(error),
             McpError::Start { .. }
@@ -74,7 +73,7 @@ impl FormUser for TerminalUser {
     fn fill_in(&self, form: &UserForm) -> FormAnswer {
         if self.takes_defaults {
             let can_be_left = |field: &UserFormField| field.default.is_some() || !field.is_needed;
-            return if form.fields.iter().all(can_be_left) {
+            return if form.page.is_none() && form.fields.iter().all(can_be_left) {
                 FormAnswer::Filled(Map::new())
             } else {
                 FormAnswer::Closed
@@ -83,8 +82,15 @@ impl FormUser for TerminalUser {
         if !std::io::stdin().is_terminal() {
             return FormAnswer::Closed;
         }
+        let mut errors = std::io::stderr();
+        let answer = read_form(form, &mut std::io::stdin(), &mut errors).and_then(|answer| {
+            if matches!(answer, FormAnswer::Filled(_)) {
+                open_page(form, true, &mut errors)?;
+            }
+            Ok(answer)
+        });
         // A terminal that fails shows no form, so nobody answers.
-        read_form(form, &mut std::io::stdin(), &mut std::io::stderr()).unwrap_or(FormAnswer::Closed)
+        answer.unwrap_or(FormAnswer::Closed)
     }
 }
 
@@ -141,22 +147,6 @@ fn print_result(result: &McpToolResult, json: bool, out: &mut dyn Write) -> Resu
         writeln!(out, "{}", untrusted_text::escape_block(&result.text))?;
     }
     Ok(if result.failed { EXIT_FAILED } else { EXIT_DONE })
-}
-
-/// Opens a web page in the user's browser. Returns whether a program took it.
-fn open_browser(address: &str) -> bool {
-    let named = std::env::var(BROWSER_VARIABLE).unwrap_or_default();
-    let mut words = named.split_whitespace();
-    let mut command = match words.next() {
-        Some(program) => {
-            let mut command = Command::new(program);
-            command.args(words);
-            command
-        }
-        None if cfg!(target_os = "macos") => Command::new("open"),
-        None => Command::new("xdg-open"),
-    };
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
 }
 
 fn sign_in(server: &McpServer, vault: Arc<dyn TokenVault>, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {

@@ -90,7 +90,11 @@ fn argument_list(arguments: &Value) -> Markup {
 pub(super) fn approval_card(caller: &CompanionCaller, approval: &PendingApproval, back: &str) -> Markup {
     let id = &approval.action_id;
     let asked = asked_form(approval);
-    let (allow, deny) = if asked.is_some() { ("Send", "Decline") } else { ("Allow once", "Deny") };
+    let (allow, deny) = match &asked {
+        Some(call) if call.form.page.is_some() => ("Continue", "Decline"),
+        Some(_) => ("Send", "Decline"),
+        None => ("Allow once", "Deny"),
+    };
     html! {
         section class="card" aria-label={ "Approval: " (approval.description) } {
             p class="muted" {

@@ -1,4 +1,5 @@
-//! Forms of tool servers on the phone's pages: a field for each value, and what the user enters there.
+//! Forms of tool servers on the phone's pages: a field for each value, and what the user enters there. A page that a
+//! server asks the user to open is a link with its whole address.
 
 use super::companion_session::CheckedForm;
 use crate::pending_approval::PendingApproval;
@@ -71,6 +72,10 @@ pub(super) fn form_fields(approval: &str, call: &FormCall) -> Markup {
     });
     html! {
         p { (call.form.message) }
+        @if let Some(page) = call.form.page_address() {
+            p { "Open this page of " (page.site.display_text()) ", then press Continue:" }
+            p { a href=(page.text) target="_blank" rel="noopener noreferrer" { (page.text) } }
+        }
         @for row in rows { (row) }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::machine_sign_in::{self, MachineSignIn, MachineSignInError};
 use crate::project_root::ProjectRoot;
+use crate::required_pages::{FinishedPages, page_addresses, required_pages};
 use crate::server_requests::{ActiveCalls, ServerRequestUser};
 use crate::sign_in::{ServerTokens, TokenVault};
 use crate::tool_result::{convert_result, truncate_text};
@@ -11,6 +12,7 @@ use crate::{
     McpToolResult, McpTransport, SERVER_START_TIMEOUT,
 };
 use agent::config::McpOauthGrant;
+use agent::server_form::FormAnswer;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
 use rmcp::service::{ClientInitializeError, RunningService};
@@ -55,6 +57,7 @@ pub(crate) struct McpConnection {
     machine: Mutex<Option<Arc<MachineSignIn>>>,
     users: ServerUsers,
     calls: ActiveCalls,
+    finished_pages: FinishedPages,
     /// What a server that is a program gets as its root.
     root: ProjectRoot,
 }
@@ -70,8 +73,8 @@ struct McpConnectionState {
 impl McpConnection {
     pub(crate) fn new(server: McpServer, vault: Option<Arc<dyn TokenVault>>, users: ServerUsers) -> McpConnection {
         let (state, stderr_tail, calls) = (tokio::sync::Mutex::default(), Arc::default(), ActiveCalls::default());
-        let (machine, root) = (Mutex::default(), ProjectRoot::default());
-        McpConnection { server, state, stderr_tail, vault, machine, users, calls, root }
+        let (machine, root, finished_pages) = (Mutex::default(), ProjectRoot::default(), FinishedPages::default());
+        McpConnection { server, state, stderr_tail, vault, machine, users, calls, finished_pages, root }
     }
 
     /// Sets the folder of the project for which requests follow.
@@ -189,11 +192,16 @@ impl McpConnection {
         let running = self.ensure_running().await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let active = self.calls.begin(user);
+        let mut pages = Vec::new();
         // Dropping this tells the server that the call was canceled.
-        let work = running.peer().call_tool_once(params);
-        let done = active.within(limit, work).await.ok_or_else(|| self.timeout_error(limit))?;
+        let done = active.within(limit, self.call_after_pages(&running, params, &mut pages)).await;
         drop(active);
         let name = &self.server.name;
+        let late = || match pages.is_empty() {
+            true => self.timeout_error(limit),
+            false => McpError::PageNeeded { server: name.clone(), pages },
+        };
+        let done = done.ok_or_else(late)?;
         match self.check_response(done, &running).await? {
             CallToolResponse::Complete(result) => {
                 convert_result(result).ok_or_else(|| McpError::ResultTooLarge(name.clone()))
@@ -203,6 +211,33 @@ impl McpConnection {
                 why: "it wants more from the user, which is not offered to it".to_owned(),
             }),
         }
+    }
+
+    /// Calls a tool. If its server wants the user to open pages first, asks the user, waits until the server says that
+    /// the user has finished with them, and calls the tool once more. Their addresses are added to `asked`.
+    async fn call_after_pages(
+        &self,
+        running: &McpClient,
+        params: CallToolRequestParams,
+        asked: &mut Vec<String>,
+    ) -> Result<CallToolResponse, ServiceError> {
+        let first = running.peer().call_tool_once(params.clone()).await;
+        let pages = match &first {
+            Err(ServiceError::McpError(error)) => required_pages(&self.server.name, error).unwrap_or_default(),
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        asked.extend(page_addresses(&pages));
+        for page in &pages {
+            let answer = running.service().ask_user(&page.form, std::future::pending()).await;
+            if !matches!(answer, Ok(FormAnswer::Filled(_))) {
+                return first;
+            }
+        }
+        if pages.is_empty() || pages.iter().any(|page| page.id.is_empty()) {
+            return first;
+        }
+        self.finished_pages.wait_for(&pages).await;
+        running.peer().call_tool_once(params).await
     }
 
     pub(crate) fn timeout_error(&self, limit: Duration) -> McpError {
@@ -243,9 +278,12 @@ impl McpConnection {
                 drop(line);
                 Err(McpError::Exited { server, why: self.failure_with_stderr(&error.to_string()).await })
             }
-            ServiceError::McpError(error) => {
-                Err(McpError::Refused { server, why: truncate_text(&error.message, MAX_DESCRIPTION_BYTES).to_owned() })
-            }
+            ServiceError::McpError(error) => Err(match required_pages(&server, &error) {
+                Some(pages) => McpError::PageNeeded { server, pages: page_addresses(&pages) },
+                None => {
+                    McpError::Refused { server, why: truncate_text(&error.message, MAX_DESCRIPTION_BYTES).to_owned() }
+                }
+            }),
             error => Err(McpError::Refused { server, why: error.to_string() }),
         }
     }
@@ -289,7 +327,8 @@ impl McpConnection {
         let is_program = matches!(self.server.way, McpTransport::Program { .. });
         // A folder of this machine says nothing to a server elsewhere.
         let root = is_program.then(|| self.root.clone());
-        let client = McpClientSide::new(&self.server.name, self.users.clone(), self.calls.clone(), root);
+        let state = (self.calls.clone(), self.finished_pages.clone());
+        let client = McpClientSide::new(&self.server.name, self.users.clone(), state, root);
         match &self.server.way {
             McpTransport::Program { command, args, env, folder } => {
                 let mut program = tokio::process::Command::new(command);

@@ -8,6 +8,7 @@ mod connection;
 mod machine_sign_in;
 mod offers;
 mod project_root;
+mod required_pages;
 mod server_requests;
 mod sign_in;
 mod tool_result;
@@ -191,6 +192,17 @@ pub enum McpError {
         server: String,
         /// What happened.
         why: String,
+    },
+    /// The server doesn't do what it's asked for before the user has opened pages.
+    #[error(
+        "the MCP server {server} wants you to open {} first; open it in your browser, then try again",
+        pages.join(" and ")
+    )]
+    PageNeeded {
+        /// Name of the server.
+        server: String,
+        /// Addresses of the pages.
+        pages: Vec<String>,
     },
     /// The server refused the call.
     #[error("the MCP server {server} refused ({why})")]

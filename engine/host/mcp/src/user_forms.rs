@@ -1,23 +1,24 @@
-//! What a server may ask its client for. Forms that a server asks the user to fill in (elicitation), for programs that
-//! have a user to ask.
+//! What a server may ask its client for. Forms that a server asks the user to fill in, and pages that it asks the user
+//! to open (elicitation), for programs that have a user to ask.
 #![expect(deprecated, reason = "servers of the protocol before 2026-07-28 ask for models in this way")]
 
 use crate::project_root::ProjectRoot;
+use crate::required_pages::{FinishedPages, PAGE_FINISHED_METHOD};
 use crate::server_requests::ActiveCalls;
 use agent::server_form::{FormAnswer, UserForm, UserFormError};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestMethod, CreateMessageRequestParams, CreateMessageResult,
-    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ListRootsResult, ProtocolVersion,
-    RootsCapabilities,
+    CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, Implementation,
+    ListRootsResult, ProtocolVersion, RootsCapabilities,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Somebody who can fill in forms.
 pub trait FormUser: Send + Sync + 'static {
-    /// Shows a form, and waits for the answer.
+    /// Shows a form, and waits for the answer. If it's about a page, opens the page after the user has agreed.
     fn fill_in(&self, form: &UserForm) -> FormAnswer;
 }
 
@@ -35,6 +36,8 @@ pub(crate) struct McpClientSide {
     server: String,
     users: ServerUsers,
     calls: ActiveCalls,
+    /// The pages of the server with which the user has finished.
+    finished: FinishedPages,
     /// The server's root; `None` if it gets none.
     root: Option<ProjectRoot>,
 }
@@ -43,10 +46,27 @@ impl McpClientSide {
     pub(crate) fn new(
         server: &str,
         users: ServerUsers,
-        calls: ActiveCalls,
+        (calls, finished): (ActiveCalls, FinishedPages),
         root: Option<ProjectRoot>,
     ) -> McpClientSide {
-        McpClientSide { server: server.to_owned(), users, calls, root }
+        McpClientSide { server: server.to_owned(), users, calls, finished, root }
+    }
+
+    /// Asks the user, or has the run that calls a tool of the server ask.
+    pub(crate) async fn ask_user(
+        &self,
+        form: &UserForm,
+        canceled: impl Future<Output = ()> + Send,
+    ) -> Result<FormAnswer, ErrorData> {
+        let shown = form.clone();
+        match self.users.forms.clone() {
+            Some(forms) => {
+                let answer = tokio::task::spawn_blocking(move || forms.fill_in(&shown)).await;
+                Ok(answer.unwrap_or(FormAnswer::Closed))
+            }
+            None if self.users.has_runs => self.calls.fill_in(shown, canceled).await,
+            None => Ok(FormAnswer::Declined),
+        }
     }
 }
 
@@ -54,7 +74,8 @@ impl ClientHandler for McpClientSide {
     fn get_info(&self) -> ClientConfig {
         let me = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"));
         let mut capabilities = ClientCapabilities::default();
-        capabilities.elicitation = (self.users.forms.is_some() || self.users.has_runs).then(Default::default);
+        let asks = || ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
+        capabilities.elicitation = (self.users.forms.is_some() || self.users.has_runs).then(asks);
         capabilities.sampling = self.users.has_runs.then(Default::default);
         capabilities.roots = self.root.is_some().then(|| {
             let mut roots = RootsCapabilities::default();
@@ -80,31 +101,40 @@ impl ClientHandler for McpClientSide {
         self.calls.create_message(params, context.ct.cancelled()).await
     }
 
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let id = notification.params.as_ref().and_then(|params| params["elicitationId"].as_str());
+        if let Some(id) = id.filter(|_| notification.method == PAGE_FINISHED_METHOD) {
+            self.finished.add(id);
+        }
+    }
+
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
-            return Err(ErrorData::invalid_params("only forms can be shown", None));
-        };
         let unusable = |why: UserFormError| ErrorData::invalid_params(why.to_string(), None);
-        let schema = serde_json::to_value(&requested_schema).map_err(|_| unusable(UserFormError::Fields))?;
-        let form = UserForm::from_schema(&self.server, &message, &schema).map_err(unusable)?;
-        let shown = form.clone();
-        let (answer, is_completed) = match self.users.forms.clone() {
-            Some(forms) => {
-                let answer = tokio::task::spawn_blocking(move || forms.fill_in(&shown)).await;
-                (answer.unwrap_or(FormAnswer::Closed), false)
+        let form = match request {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                let schema = serde_json::to_value(&requested_schema).map_err(|_| unusable(UserFormError::Fields))?;
+                UserForm::from_schema(&self.server, &message, &schema)
             }
-            // The session has completed it: defaults that the user has emptied must not come back.
-            None if self.users.has_runs => (self.calls.fill_in(shown, context.ct.cancelled()).await?, true),
-            None => (FormAnswer::Declined, false),
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+                UserForm::for_page(&self.server, &message, &url)
+            }
+            _ => return Err(ErrorData::invalid_params("only forms and pages can be shown", None)),
         };
-        match answer {
+        let form = form.map_err(unusable)?;
+        match self.ask_user(&form, context.ct.cancelled()).await? {
+            FormAnswer::Filled(_) if form.page.is_some() => Ok(ElicitResult::new(ElicitationAction::Accept)),
             FormAnswer::Filled(filled) => {
                 let wrong = |_| ErrorData::internal_error("the form is not filled in", None);
-                let answer = if is_completed { filled } else { form.completed(filled).map_err(wrong)? };
+                // A run's session has completed it: defaults that the user has emptied must not come back.
+                let answer = if self.users.forms.is_none() { filled } else { form.completed(filled).map_err(wrong)? };
                 Ok(ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(answer)))
             }
             FormAnswer::Declined => Ok(ElicitResult::new(ElicitationAction::Decline)),
