@@ -77,6 +77,7 @@ mod packs;
 mod pages;
 mod paths;
 mod platform;
+mod plugin_events;
 mod policy;
 mod prompts;
 mod providers;
