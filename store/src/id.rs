@@ -47,6 +47,13 @@ impl DocId {
         DocId::with_uuid_version(bytes, 4)
     }
 
+    /// Returns the id that always belongs to this name.
+    pub fn of_name(name: &str) -> DocId {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&BlobHash::of(name.as_bytes()).0[..16]);
+        DocId(bytes)
+    }
+
     fn with_uuid_version(mut bytes: [u8; 16], version: u8) -> DocId {
         bytes[6] = bytes[6] & 0x0f | version << 4;
         bytes[8] = bytes[8] & 0x3f | 0x80;

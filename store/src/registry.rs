@@ -74,6 +74,9 @@ pub struct UserTool {
     /// Name of the function that is called with the arguments; empty for `run`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entry: String,
+    /// Filters of the events that call the function, separated by `;`; empty for a tool that agents call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub event: String,
     /// Whether it may use the network.
     #[serde(default)]
     pub network: bool,
@@ -110,11 +113,19 @@ impl UserTool {
         let plain = self.entry.is_empty() && self.grants == ToolGrants::default();
         // Devices have stored hashes of the shorter forms.
         let bytes = match self.language {
+            ToolLanguage::Python if !self.event.is_empty() => {
+                serde_json::to_vec(&(parts, &self.entry, self.grants, &self.event))
+            }
             ToolLanguage::Python if plain => serde_json::to_vec(&parts),
             ToolLanguage::Python => serde_json::to_vec(&(parts, &self.entry, self.grants)),
             ToolLanguage::JavaScript => serde_json::to_vec(&(parts, &self.entry, self.grants, self.language)),
         };
         BlobHash::of(&bytes.unwrap_or_default())
+    }
+
+    /// Returns whether events call the function, and no agent does.
+    pub fn is_event_handler(&self) -> bool {
+        !self.event.is_empty()
     }
 
     /// Returns the name of the function that is called.

@@ -64,6 +64,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "packages.md",
     "plots-and-tables.md",
     "python-cells.md",
+    "schedules-and-events.md",
     "scripts.md",
     "search.md",
     "serving.md",

@@ -78,6 +78,7 @@ mod packs;
 mod pages;
 mod paths;
 mod platform;
+mod plugin_events;
 mod policy;
 mod prompts;
 mod providers;

@@ -2,8 +2,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, agents};
 use crate::arguments::EventsArguments;
-use agent::name_suggestions::closest_names;
-use agent::policy_rule::matches_wildcard;
+use agent::event_filter::{EVENT_KINDS, EventFilter, WorkspaceEvent};
 use engine::{AgentRun, Session, Volume};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
@@ -17,44 +16,6 @@ use text::untrusted_text;
 const MAX_EVENT_TEXT_BYTES: usize = 64 << 10;
 /// Maximum length of a text on a line for people, in characters.
 const MAX_LINE_CHARS: usize = 200;
-/// Kinds of events: names, and what each one says. The first three are those of `llm-os.md` (shared/reference).
-const EVENT_KINDS: [(&str, &str); 18] = [
-    ("USER_INPUT", "a message for an agent"),
-    ("LLM_OUTPUT", "what a model wrote"),
-    ("TOOL_OUTPUT", "the result of a tool call"),
-    ("TOOL_CALL", "a tool call, with its arguments"),
-    ("TODO", "the todos of a run"),
-    ("ERROR", "an error in a run"),
-    ("FILE_CHANGED", "a file that was created, changed or removed"),
-    ("RUN_BEGAN", "a run that started"),
-    ("RUN_ENDED", "a run that ended"),
-    ("PHASE", "a phase that a run reached"),
-    ("ASKED", "a call that needs approval"),
-    ("TASK", "a task of a plan whose status changed"),
-    ("BUDGET_LOW", "a budget that is nearly used up"),
-    ("REMEMBERED", "a new entry of memory"),
-    ("CONSOLIDATED", "memory that was consolidated"),
-    ("SCHEDULED", "scheduled work that started"),
-    ("SKIPPED", "scheduled work that was left out"),
-    ("STOPPED", "something that hung and was stopped"),
-];
-
-/// An event: its kind, the subject that filters look at, and its data.
-struct WorkspaceEvent {
-    kind: String,
-    /// Path of the file, name of the tool or of the agent; empty if there is none.
-    subject: String,
-    /// When it happened, in milliseconds since 1970.
-    at: i64,
-    data: Map<String, Value>,
-}
-
-/// A filter: the kind of event, and a pattern for its subject.
-#[derive(Clone)]
-struct EventFilter {
-    kind: String,
-    subject: Option<String>,
-}
 
 /// Files by path, each with its size in bytes and its modification time in nanoseconds since 1970.
 type SeenFiles = BTreeMap<String, (u64, i64)>;
@@ -69,31 +30,9 @@ struct EventCursor {
     files: BTreeMap<DocId, (u64, SeenFiles)>,
 }
 
-/// Parses `KIND` or `KIND: PATTERN`.
-fn parse_filter(word: &str) -> Result<EventFilter, CliError> {
-    let (kind, subject) = match word.split_once(':') {
-        Some((kind, pattern)) => (kind, Some(pattern.trim().to_owned())),
-        None => (word, None),
-    };
-    let kind = kind.trim().to_uppercase().replace('-', "_");
-    if EVENT_KINDS.iter().any(|(known, _)| *known == kind) {
-        return Ok(EventFilter { kind, subject });
-    }
-    let hint = match closest_names(&kind, EVENT_KINDS.iter().map(|(name, _)| *name)).as_slice() {
-        [] => format!("there are {}", EVENT_KINDS.map(|(name, _)| name).join(", ")),
-        near => format!("did you mean {}?", near.join(" or ")),
-    };
-    Err(CliError::usage(format!("there is no event “{}”; {hint}", untrusted_text::escape_line(word))))
-}
-
-impl EventFilter {
-    fn fits(&self, event: &WorkspaceEvent) -> bool {
-        self.kind == event.kind && self.subject.as_ref().is_none_or(|pattern| matches_wildcard(pattern, &event.subject))
-    }
-}
-
 pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments) -> Result<u8, CliError> {
-    let filters: Vec<EventFilter> = args.filter.iter().map(|word| parse_filter(word)).collect::<Result<_, _>>()?;
+    let filter = |word: &String| EventFilter::parse(word).map_err(|why| CliError::usage(why.to_string()));
+    let filters: Vec<EventFilter> = args.filter.iter().map(filter).collect::<Result<_, _>>()?;
     let volume = match &args.project {
         Some(name) => Some(agents::resolve_agent_volume(scene, Some(name.clone()), None)?),
         None => None,
@@ -136,7 +75,7 @@ pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments)
         };
         let Some(events) = scene.handle.wait(None, look)? else { continue };
         for event in events {
-            event.print(scene)?;
+            print_event(scene, &event)?;
             printed += 1;
             if printed >= limit {
                 scene.out.flush()?;
@@ -147,32 +86,28 @@ pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments)
     }
 }
 
-impl WorkspaceEvent {
-    fn of_run(kind: &str, subject: &str, at: i64, run: &AgentRun, data: Value) -> WorkspaceEvent {
-        let mut data = if let Value::Object(data) = data { data } else { Map::new() };
-        let ids = [("run", run.id), ("session", run.about.session), ("volume", run.about.volume)];
-        data.extend(ids.map(|(key, id)| (key.to_owned(), json!(id.to_string()))));
-        data.insert("agent".to_owned(), json!(run.about.agent));
-        WorkspaceEvent { kind: kind.to_owned(), subject: subject.to_owned(), at, data }
-    }
+/// Returns an event of a run.
+fn run_event(kind: &str, subject: &str, at: i64, run: &AgentRun, data: Value) -> WorkspaceEvent {
+    let mut data = if let Value::Object(data) = data { data } else { Map::new() };
+    let ids = [("run", run.id), ("session", run.about.session), ("volume", run.about.volume)];
+    data.extend(ids.map(|(key, id)| (key.to_owned(), json!(id.to_string()))));
+    data.insert("agent".to_owned(), json!(run.about.agent));
+    WorkspaceEvent { kind: kind.to_owned(), subject: subject.to_owned(), at, data }
+}
 
-    fn print(&self, scene: &mut CommandContext<'_>) -> Result<(), CliError> {
-        if scene.json {
-            let mut line = json!({"kind": self.kind, "at": self.at});
-            if let Value::Object(line) = &mut line {
-                line.extend(self.data.clone());
-            }
-            writeln!(scene.out, "{line}")?;
-            return Ok(());
-        }
-        let said = ["text", "what", "why", "change", "status", "name", "ending", "of"];
-        let words = said.iter().find_map(|key| self.data.get(*key).and_then(Value::as_str)).unwrap_or_default();
-        let words: String = untrusted_text::escape_line(words).chars().take(MAX_LINE_CHARS).collect();
-        let subject = untrusted_text::escape_line(&self.subject);
-        let gap = if subject.is_empty() || words.is_empty() { "" } else { ": " };
-        writeln!(scene.out, "{}  {:<12}  {subject}{gap}{words}", agents::format_time(self.at), self.kind)?;
-        Ok(())
+fn print_event(scene: &mut CommandContext<'_>, event: &WorkspaceEvent) -> Result<(), CliError> {
+    if scene.json {
+        writeln!(scene.out, "{}", event.to_json())?;
+        return Ok(());
     }
+    let said = ["text", "what", "why", "change", "status", "name", "ending", "of"];
+    let words = said.iter().find_map(|key| event.data.get(*key).and_then(Value::as_str)).unwrap_or_default();
+    let words = if words == event.subject { "" } else { words };
+    let words: String = untrusted_text::escape_line(words).chars().take(MAX_LINE_CHARS).collect();
+    let subject = untrusted_text::escape_line(&event.subject);
+    let gap = if subject.is_empty() || words.is_empty() { "" } else { ": " };
+    writeln!(scene.out, "{}  {:<12}  {subject}{gap}{words}", agents::format_time(event.at), event.kind)?;
+    Ok(())
 }
 
 /// Returns a text, cut off if it's long, for an event.
@@ -183,7 +118,7 @@ fn event_text(text: &str) -> Value {
 /// Returns the event of a step.
 fn step_event(run: &AgentRun, step: &ExecutionStep) -> WorkspaceEvent {
     let event = |kind: &str, subject: &str, data: Value| {
-        let mut event = WorkspaceEvent::of_run(kind, subject, step.timestamp, run, data);
+        let mut event = run_event(kind, subject, step.timestamp, run, data);
         event.data.insert("step".to_owned(), json!(step.id.to_string()));
         event
     };
@@ -219,16 +154,6 @@ fn step_event(run: &AgentRun, step: &ExecutionStep) -> WorkspaceEvent {
     }
 }
 
-/// Returns the event of a file that was created, changed or removed.
-fn file_event(volume: &Volume, path: &str, change: &str, at: i64) -> WorkspaceEvent {
-    let mut data = Map::new();
-    for (key, value) in [("path", path), ("change", change), ("project", volume.name.as_str())] {
-        data.insert(key.to_owned(), json!(value));
-    }
-    data.insert("volume".to_owned(), json!(volume.id.to_string()));
-    WorkspaceEvent { kind: "FILE_CHANGED".to_owned(), subject: path.to_owned(), at, data }
-}
-
 /// Returns whether a step says something: a turn that only calls tools has no text.
 fn has_news(step: &ExecutionStep) -> bool {
     match &step.kind {
@@ -247,17 +172,13 @@ impl EventCursor {
         let first = self.files.is_empty();
         self.collect_runs(session, events);
         for noticed in session.notices().notices_after(self.notice) {
-            let Ok(Value::Object(mut data)) = serde_json::to_value(noticed) else { continue };
-            let kind = data.remove("event").and_then(|kind| Some(kind.as_str()?.to_uppercase())).unwrap_or_default();
-            data.remove("at");
-            if let Some(run) = data.get("run").and_then(Value::as_str).and_then(|run| run.parse().ok())
+            let Some(mut event) = WorkspaceEvent::of_notice(noticed) else { continue };
+            if let Some(run) = event.id("run")
                 && let Some((_, summary)) = session.agents().runs().find(|(id, _)| *id == run)
             {
-                data.insert("volume".to_owned(), json!(summary.volume.to_string()));
+                event.data.insert("volume".to_owned(), json!(summary.volume.to_string()));
             }
-            let subject = ["path", "agent", "task", "name"].iter().find_map(|key| data.get(*key)?.as_str());
-            let subject = subject.unwrap_or_default().to_owned();
-            events.push(WorkspaceEvent { kind, subject, at: noticed.at.0, data });
+            events.push(event);
         }
         self.notice = session.notices().last_number();
         self.collect_files(session, first, events);
@@ -275,7 +196,7 @@ impl EventCursor {
             }
             if began && matches!(run.about.origin, RunOrigin::User) {
                 let data = json!({"text": event_text(&run.about.prompt)});
-                events.push(WorkspaceEvent::of_run("USER_INPUT", &run.about.agent, run.about.start_time, run, data));
+                events.push(run_event("USER_INPUT", &run.about.agent, run.about.start_time, run, data));
             }
             let seen = known.unwrap_or(0).min(run.steps.len());
             events.extend(run.steps[seen..].iter().filter(|step| has_news(step)).map(|step| step_event(run, step)));
@@ -293,7 +214,12 @@ impl EventCursor {
                 && *seen != (row.size, row.mtime)
             {
                 *seen = (row.size, row.mtime);
-                events.push(file_event(volume, path, "changed", host::unix_millis_now()));
+                events.push(WorkspaceEvent::of_file(
+                    (volume.id, volume.name.as_str()),
+                    path,
+                    "changed",
+                    host::unix_millis_now(),
+                ));
             }
         }
     }
@@ -343,11 +269,11 @@ fn update_seen_files(seen: &mut SeenFiles, volume: &Volume, events: &mut Vec<Wor
     }
     let clock = host::unix_millis_now();
     for (path, state, change) in differing {
-        events.push(file_event(volume, path, change, clock));
+        events.push(WorkspaceEvent::of_file((volume.id, volume.name.as_str()), path, change, clock));
         seen.insert(path.clone(), state);
     }
     for path in removed {
-        events.push(file_event(volume, &path, "removed", clock));
+        events.push(WorkspaceEvent::of_file((volume.id, volume.name.as_str()), &path, "removed", clock));
         seen.remove(&path);
     }
 }
@@ -358,28 +284,4 @@ fn began_after(session: &Session, id: DocId, number: u64) -> bool {
         .notices()
         .notices_after(number)
         .any(|noticed| matches!(&noticed.notice, engine::notice::Notice::RunBegan { run, .. } if *run == id))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_name_a_kind_and_a_subject() {
-        let event = |kind: &str, subject: &str| WorkspaceEvent {
-            kind: kind.to_owned(),
-            subject: subject.to_owned(),
-            at: 0,
-            data: Map::new(),
-        };
-        let fits = |filter: &str, kind: &str, subject: &str| {
-            parse_filter(filter).expect("a filter").fits(&event(kind, subject))
-        };
-        assert!(fits("user_input", "USER_INPUT", "assistant"));
-        assert!(fits("FILE_CHANGED: Inbox/*", "FILE_CHANGED", "Inbox/a.md"));
-        assert!(!fits("FILE_CHANGED: Inbox/*", "FILE_CHANGED", "Log.md"));
-        assert!(!fits("file-changed", "ASKED", "Log.md"));
-        let why = parse_filter("USER_INPT").err().expect("refused").why;
-        assert!(why.contains("did you mean USER_INPUT?"), "{why}");
-    }
 }

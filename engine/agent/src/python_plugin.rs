@@ -1,6 +1,8 @@
-//! Tools in Python files: functions with the decorator `@llm_tool(name, description, schema)`. The file is only parsed;
-//! nothing of it runs before the user has approved the tool.
+//! Tools in Python files: functions with the decorator `@llm_tool(name, description, schema)`, and functions with
+//! `@on_event(filter, …)` that events call. The file is only parsed; nothing of it runs before the user has approved
+//! it.
 
+use crate::event_filter::{EventFilter, EventFilterError};
 use crate::tool_file;
 use ruff_python_ast::{Decorator, Expr, ExprCall, Mod, Number, Parameters, Stmt, StmtFunctionDef, UnaryOp};
 use ruff_python_parser::{Mode, ParseOptions, parse};
@@ -9,8 +11,10 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ToolGrants, UserTool};
 
-/// Name of the decorator.
+/// Name of the decorator of tools.
 const DECORATOR: &str = "llm_tool";
+/// Name of the decorator of functions that events call.
+const EVENT_DECORATOR: &str = "on_event";
 /// Stack size for parsing deeply nested Python, in bytes.
 const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
 /// Maximum number of values in the arguments of one decorator.
@@ -40,12 +44,18 @@ enum PluginToolError {
     NotWrittenOut,
     #[error("@{DECORATOR} takes name, description, schema and permissions")]
     TooManyArguments,
-    #[error("@{DECORATOR} has no argument {0}")]
+    #[error("its decorator has no argument {0}")]
     UnknownArgument(String),
-    #[error("@{DECORATOR} can't be read with **")]
+    #[error("its decorator can't be read with **")]
     Unpacked,
-    #[error("@{DECORATOR} has {0} twice")]
+    #[error("it has {0} twice")]
     Twice(&'static str),
+    #[error("@{EVENT_DECORATOR} names no event, as in @{EVENT_DECORATOR}(\"FILE_CHANGED: Inbox/*\")")]
+    NoEvent,
+    #[error("it doesn't take one argument, the event")]
+    NotOneEvent,
+    #[error(transparent)]
+    InvalidEvent(#[from] EventFilterError),
     #[error("its {field} isn't a {wanted}")]
     WrongType { field: &'static str, wanted: &'static str },
     #[error("it has no description")]
@@ -79,7 +89,7 @@ pub fn read_python_plugin(code: &str) -> (Vec<UserTool>, Vec<PluginProblem>) {
     stacker::grow(PYTHON_PARSER_STACK_BYTES, caught).unwrap_or_else(|| problem("the code can't be parsed"))
 }
 
-/// Returns the modules from which a file imports the decorator. They needn't exist where the tool runs.
+/// Returns the modules from which a file imports the decorators. They needn't exist where the tool runs.
 pub(crate) fn decorator_modules(code: &str) -> BTreeSet<String> {
     if !text::python_scope::is_shallow(code) {
         return BTreeSet::new();
@@ -88,7 +98,9 @@ pub(crate) fn decorator_modules(code: &str) -> BTreeSet<String> {
         let Ok(parsed) = parse(code, ParseOptions::from(Mode::Module)) else { return BTreeSet::new() };
         let Mod::Module(module) = parsed.syntax() else { return BTreeSet::new() };
         let imports = module.body.iter().filter_map(|stmt| match stmt {
-            Stmt::ImportFrom(import) if import.names.iter().any(|alias| alias.name.as_str() == DECORATOR) => {
+            Stmt::ImportFrom(import)
+                if import.names.iter().any(|alias| [DECORATOR, EVENT_DECORATOR].contains(&alias.name.as_str())) =>
+            {
                 import.module.as_ref().map(|module| module.to_string())
             }
             _ => None, // tidy: open because only this statement is looked for in the parser's many
@@ -112,7 +124,7 @@ pub(crate) fn missing_argument(code: &str, function: &str, arguments: &Map<Strin
             Stmt::FunctionDef(one) if one.name.as_str() == function => Some(one),
             _ => None, // tidy: open because only this statement is looked for in the parser's many
         })?;
-        if !called.decorator_list.iter().all(is_llm_tool) {
+        if !called.decorator_list.iter().all(|one| is_decorator(one, DECORATOR)) {
             return None; // another decorator may give arguments
         }
         let mut needed = called.parameters.iter_non_variadic_params().filter(|one| one.default.is_none());
@@ -139,22 +151,29 @@ fn read_shallow_plugin(code: &str) -> (Vec<UserTool>, Vec<PluginProblem>) {
     let (mut tools, mut problems): (Vec<UserTool>, Vec<PluginProblem>) = (Vec::new(), Vec::new());
     for stmt in &module.body {
         let Stmt::FunctionDef(function) = stmt else { continue };
-        let Some(decorator) = function.decorator_list.iter().find(|decorator| is_llm_tool(decorator)) else { continue };
-        let line = line_at(decorator.range().start());
-        let read = read_tool(code, function, decorator, &constants).and_then(|tool| {
-            tool_file::check_tool(&tool)?;
-            match tools.iter().any(|known| known.name == tool.name) {
-                true => Err(PluginToolError::SameName(tool.name)),
-                false => Ok(tool),
+        let decorated = |name| function.decorator_list.iter().find(|decorator| is_decorator(decorator, name));
+        let as_tool = decorated(DECORATOR).map(|first| (first, read_tool(code, function, first, &constants)));
+        let as_handler = decorated(EVENT_DECORATOR).map(|first| (first, read_handler(code, function, &constants)));
+        for (decorator, read) in as_tool.into_iter().chain(as_handler) {
+            let line = line_at(decorator.range().start());
+            let read = read.and_then(|tool| {
+                tool_file::check_tool(&tool)?;
+                match tools.iter().any(|known| known.name == tool.name) {
+                    true => Err(PluginToolError::SameName(tool.name)),
+                    false => Ok(tool),
+                }
+            });
+            match read {
+                Ok(tool) => tools.push(tool),
+                Err(what) => problems.push(PluginProblem { line, what: format!("{}: {what}", function.name) }),
             }
-        });
-        match read {
-            Ok(tool) => tools.push(tool),
-            Err(what) => problems.push(PluginProblem { line, what: format!("{}: {what}", function.name) }),
         }
     }
     if tools.is_empty() && problems.is_empty() {
-        let what = format!("it has no function with @{DECORATOR}(name, description, schema), so it is ignored");
+        let what = format!(
+            "it has no function with @{DECORATOR}(name, description, schema) or @{EVENT_DECORATOR}(filter), so it is \
+             ignored"
+        );
         problems.push(PluginProblem { line: 1, what });
     }
     (tools, problems)
@@ -191,9 +210,9 @@ fn decorator_call(decorator: &Decorator) -> Option<&ExprCall> {
     if let Expr::Call(call) = &decorator.expression { Some(call) } else { None }
 }
 
-fn is_llm_tool(decorator: &Decorator) -> bool {
+fn is_decorator(decorator: &Decorator, name: &str) -> bool {
     let named = decorator_call(decorator).map_or(&decorator.expression, |call| call.func.as_ref());
-    last_name(named) == Some(DECORATOR)
+    last_name(named) == Some(name)
 }
 
 /// Reads values that are written out in code.
@@ -298,20 +317,78 @@ fn read_tool(
         Some(_) => return Err(PluginToolError::WrongType { field: "schema", wanted: "dictionary" }),
     };
     check_signature(&function.parameters, &parameters)?;
-    let (network, grants) = match given.get("permissions") {
-        None | Some(Value::Null) => (false, ToolGrants::default()),
-        Some(Value::Array(words)) => {
-            let words: Vec<String> = words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect();
-            tool_file::parse_permissions(&words).map_err(|word| PluginToolError::UnknownPermission(word.clone()))?
-        }
-        Some(_) => return Err(PluginToolError::WrongType { field: "permissions", wanted: "list" }),
-    };
+    let (network, grants) = read_permissions(given.get("permissions"))?;
     Ok(UserTool {
         name,
         description,
         parameters,
         code: code.to_owned(),
         entry: function.name.to_string(),
+        network,
+        grants,
+        ..UserTool::default()
+    })
+}
+
+/// Returns what a decorator permits: whether the network, and what else.
+fn read_permissions(given: Option<&Value>) -> Result<(bool, ToolGrants), PluginToolError> {
+    match given {
+        None | Some(Value::Null) => Ok((false, ToolGrants::default())),
+        Some(Value::Array(words)) => {
+            let words: Vec<String> = words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect();
+            tool_file::parse_permissions(&words).map_err(|word| PluginToolError::UnknownPermission(word.clone()))
+        }
+        Some(_) => Err(PluginToolError::WrongType { field: "permissions", wanted: "list" }),
+    }
+}
+
+/// Reads a function that events call. All of its decorators for events count.
+fn read_handler(
+    code: &str,
+    function: &StmtFunctionDef,
+    constants: &BTreeMap<&str, &Expr>,
+) -> Result<UserTool, PluginToolError> {
+    let mut reader = LiteralReader { constants, left: MAX_LITERAL_VALUES };
+    let (mut filters, mut permissions): (Vec<String>, Option<Value>) = (Vec::new(), None);
+    let decorators = function.decorator_list.iter().filter(|decorator| is_decorator(decorator, EVENT_DECORATOR));
+    for call in decorators.filter_map(decorator_call) {
+        for argument in &call.arguments.args {
+            let Value::String(filter) = reader.read(argument, 0)? else {
+                return Err(PluginToolError::WrongType { field: "event", wanted: "text" });
+            };
+            filters.push(filter);
+        }
+        for keyword in &call.arguments.keywords {
+            let Some(word) = &keyword.arg else { return Err(PluginToolError::Unpacked) };
+            if word.as_str() != "permissions" {
+                return Err(PluginToolError::UnknownArgument(word.to_string()));
+            }
+            if permissions.replace(reader.read(&keyword.value, 0)?).is_some() {
+                return Err(PluginToolError::Twice("permissions"));
+            }
+        }
+    }
+    if filters.is_empty() {
+        return Err(PluginToolError::NoEvent);
+    }
+    let event = filters.join("; ");
+    EventFilter::parse_starting(&event)?;
+    let parameters = &function.parameters;
+    let positional = || parameters.posonlyargs.iter().chain(parameters.args.iter());
+    let takes_event = positional().next().is_some() || parameters.vararg.is_some();
+    let needs_more = positional().skip(1).chain(parameters.kwonlyargs.iter()).any(|one| one.default.is_none());
+    if !takes_event || needs_more {
+        return Err(PluginToolError::NotOneEvent);
+    }
+    let (network, grants) = read_permissions(permissions.as_ref())?;
+    let about = docstring(&function.body).map(|about| format!(" {about}")).unwrap_or_default();
+    Ok(UserTool {
+        name: function.name.to_string(),
+        description: format!("Handles {event}.{about}"),
+        parameters: json!({"type": "object", "properties": {"events": {"type": "array"}}, "required": ["events"]}),
+        code: code.to_owned(),
+        entry: function.name.to_string(),
+        event,
         network,
         grants,
         ..UserTool::default()
@@ -415,6 +492,31 @@ mod tests {
         assert_eq!(tool.parameters, schema);
         assert_eq!((tool.network, tool.grants), (false, ToolGrants::default()));
         assert_eq!(decorator_modules(code), BTreeSet::from(["llm_os.plugins".to_owned()]));
+    }
+
+    #[test]
+    fn a_function_that_events_call_names_them() {
+        let code = "from llm_os.plugins import on_event\nINBOX = 'FILE_CHANGED: Inbox/*'\n\n\
+            @on_event(INBOX, permissions=['fs'])\n@on_event('run-ended: failed')\n\
+            def file_it(event, most=3):\n    'Files it.'\n";
+        let tool = one(code);
+        assert_eq!((tool.name.as_str(), tool.entry.as_str()), ("file_it", "file_it"));
+        assert_eq!(tool.event, "FILE_CHANGED: Inbox/*; run-ended: failed");
+        assert_eq!(tool.description, "Handles FILE_CHANGED: Inbox/*; run-ended: failed. Files it.");
+        assert_eq!((tool.network, tool.grants), (false, ToolGrants { fs: true, ui: false, process: false }));
+        assert_eq!(decorator_modules(code), BTreeSet::from(["llm_os.plugins".to_owned()]));
+        for (code, why) in [
+            ("@on_event\ndef f(event): pass\n", "names no event"),
+            ("@on_event('FILE_CHANGD')\ndef f(event): pass\n", "did you mean FILE_CHANGED?"),
+            ("@on_event('SCHEDULED')\ndef f(event): pass\n", "SCHEDULED starts nothing"),
+            ("@on_event('ASKED')\ndef on_asked(): pass\n", "doesn't take one argument"),
+            ("@on_event('ASKED')\ndef on_asked(event, more): pass\n", "doesn't take one argument"),
+            ("@on_event('ASKED', permission=[])\ndef on_asked(event): pass\n", "no argument permission"),
+            ("@llm_tool('on_asked', 'x')\n@on_event('ASKED')\ndef on_asked(event=1): pass\n", "two tools on_asked"),
+        ] {
+            let (_, problems) = read_python_plugin(code);
+            assert!(problems.iter().any(|problem| problem.what.contains(why)), "{code}: {problems:?}");
+        }
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! twice for the same time, even if the clock is set back. If it's set back by more than a day, the earlier time was
 //! wrong, and the schedule restarts from now.
 //!
-//! Instead of a time, a schedule may name an event: `on change Inbox/*` or `on failed run`. It then starts soon after
-//! the event, at most once in [`MIN_TRIGGER_INTERVAL_MS`], and is paused if it starts too often.
+//! Instead of a time, a schedule may name an event: `on change Inbox/*`, `on failed run`, or any that starts work, as
+//! in `on event RUN_ENDED: done`. It then starts soon after the event, at most once in [`MIN_TRIGGER_INTERVAL_MS`], and
+//! is paused if it starts too often. Functions of plugins that events call are such schedules.
 //!
 //! Expressions use local time including summer time. A time skipped by the change starts right after it. A time that
 //! occurs twice starts at the first. Intervals of minutes or hours continue through both changes.
 
+use crate::event_filter::{EventFilter, EventFilterError, WorkspaceEvent};
 use crate::memory::ReplayMode;
 use crate::memory::insight::MemoryQuery;
 use crate::policy_rule::matches_wildcard;
@@ -18,8 +20,9 @@ use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::cmp::Ordering;
-use store::{DocId, RunEnding};
+use store::{DocId, RunEnding, UserTool};
 use text::task::CalendarDay;
 use text::time::UnixMillis;
 use text::time_zone::ZoneClock;
@@ -81,6 +84,14 @@ pub enum ScheduledWork {
         /// The query.
         query: MemoryQuery,
     },
+    /// Calls a function of a plugin with the events that happened.
+    Handler {
+        /// Name of the tool that the function is.
+        tool: String,
+        /// Events that it wasn't called with yet, oldest first.
+        #[serde(default)]
+        events: Vec<Value>,
+    },
 }
 
 impl ScheduledWork {
@@ -92,6 +103,7 @@ impl ScheduledWork {
             ScheduledWork::Cells { cell: None, .. } => "run all cells".to_owned(),
             ScheduledWork::Consolidate => "consolidate memory".to_owned(),
             ScheduledWork::Analyze { query } => format!("analyze: {}", query.query),
+            ScheduledWork::Handler { tool, .. } => format!("call {tool}"),
         }
     }
 }
@@ -165,7 +177,11 @@ pub fn unused_name(work: &ScheduledWork, taken: &[&str]) -> String {
     let said = work.describe().to_lowercase();
     let words = said.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     let base: String = words.take(4).collect::<Vec<_>>().join("-").chars().take(24).collect();
-    let base = if base.is_empty() { "schedule".to_owned() } else { base };
+    let base = match work {
+        ScheduledWork::Handler { tool, .. } => tool.clone(),
+        _ if base.is_empty() => "schedule".to_owned(),
+        _ => base,
+    };
     let mut name = base.clone();
     let mut number = 2;
     while taken.contains(&name.as_str()) {
@@ -222,18 +238,27 @@ pub enum ScheduleTrigger {
     },
     /// A run of an agent in the volume failed.
     FailedRun,
+    /// An event of the volume that one of the filters lets through.
+    Events {
+        /// The filters.
+        filters: Vec<EventFilter>,
+    },
 }
 
 impl ScheduleTrigger {
-    /// Parses `on change PATTERN` or `on failed run`; `None` if the text doesn't begin with `on`.
+    /// Parses `on change PATTERN`, `on failed run`, or `on event` with filters between `;`. Returns `None` if the text
+    /// doesn't begin with `on`.
     ///
     /// # Errors
-    /// Returns an error if it begins with `on` and isn't one of the two.
+    /// Returns an error if it begins with `on` and isn't one of these.
     pub fn parse(when: &str) -> Result<Option<ScheduleTrigger>, ScheduleTimeError> {
         let Some(event) = when.trim().strip_prefix("on ") else { return Ok(None) };
         let event = event.trim();
         if event == "failed run" {
             return Ok(Some(ScheduleTrigger::FailedRun));
+        }
+        if let Some(filters) = event.strip_prefix("event ") {
+            return Ok(Some(ScheduleTrigger::Events { filters: EventFilter::parse_starting(filters)? }));
         }
         let pattern = event.strip_prefix("change ").map(|pattern| pattern.trim().trim_start_matches("./"));
         let shown = || when.chars().take(MAX_EXPRESSION_BYTES).collect();
@@ -247,11 +272,23 @@ impl ScheduleTrigger {
         }
     }
 
-    /// Returns whether a change of this file starts the schedule.
-    pub fn is_file_change(&self, path: &str) -> bool {
+    /// Returns whether the event starts the schedule.
+    pub fn is_started_by(&self, event: &WorkspaceEvent) -> bool {
         match self {
-            ScheduleTrigger::FileChange { pattern } => matches_wildcard(pattern, path),
+            ScheduleTrigger::FileChange { pattern } => {
+                event.changed_file().is_some_and(|path| matches_wildcard(pattern, path))
+            }
+            ScheduleTrigger::FailedRun => event.is_failed_run(),
+            ScheduleTrigger::Events { filters } => filters.iter().any(|filter| filter.fits(event)),
+        }
+    }
+
+    /// Returns whether changed files can start the schedule.
+    pub fn waits_for_files(&self) -> bool {
+        match self {
+            ScheduleTrigger::FileChange { .. } => true,
             ScheduleTrigger::FailedRun => false,
+            ScheduleTrigger::Events { filters } => filters.iter().any(EventFilter::is_for_files),
         }
     }
 }
@@ -352,11 +389,14 @@ pub enum ScheduleTimeError {
         when: String,
     },
     /// The text names no event that starts a schedule.
-    #[error("“{when}” names no event; write “on change Inbox/*” or “on failed run”")]
+    #[error("“{when}” names no event; write “on change Inbox/*”, “on failed run” or “on event RUN_ENDED: done”")]
     NoEvent {
         /// The text.
         when: String,
     },
+    /// A filter isn't one, or lets no event through that starts work.
+    #[error(transparent)]
+    InvalidEvent(#[from] EventFilterError),
     /// The expression never occurs.
     #[error("“{when}” never comes")]
     Never {
@@ -375,6 +415,30 @@ fn parse_cron(when: &str) -> Result<Cron, ScheduleTimeError> {
 }
 
 impl Schedule {
+    /// Returns the schedule that calls a function of a plugin for the events of a volume. Approving the function allows
+    /// these calls.
+    pub fn for_handler(tool: &UserTool, volume: DocId) -> Schedule {
+        Schedule {
+            name: tool.name.clone(),
+            when: format!("on event {}", tool.event),
+            offset: 0,
+            zone: None,
+            volume,
+            work: ScheduledWork::Handler { tool: tool.name.clone(), events: Vec::new() },
+            allow: vec![tool.name.clone()],
+            window: DEFAULT_CATCH_UP_SECS,
+            paused: false,
+            next: None,
+            last: None,
+            triggered: Vec::new(),
+        }
+    }
+
+    /// Returns the events that its function wasn't called with yet; `None` if it calls none.
+    pub fn handled_events(&mut self) -> Option<&mut Vec<Value>> {
+        if let ScheduledWork::Handler { events, .. } = &mut self.work { Some(events) } else { None }
+    }
+
     /// Returns the time zone of the schedule.
     pub fn zone_clock(&self) -> ZoneClock {
         match &self.zone {
@@ -495,11 +559,17 @@ mod tests {
         assert_eq!(ScheduleTrigger::parse(" on failed run "), Ok(Some(ScheduleTrigger::FailedRun)));
         assert_eq!(ScheduleTrigger::parse("0 9 * * *"), Ok(None));
         assert_eq!(ScheduleTrigger::parse("on change ./Inbox/*"), Ok(Some(change("Inbox/*"))));
-        for wrong in ["on ", "on change", "on change ", "on fire", "on change ../*", "on change /etc/*"] {
+        for wrong in
+            ["on ", "on change", "on change ", "on fire", "on change ../*", "on change /etc/*", "on event SKIPPED"]
+        {
             assert!(ScheduleTrigger::parse(wrong).is_err() || ScheduleTrigger::parse(wrong) == Ok(None), "{wrong}");
             assert!(schedule(wrong, 0).next_upcoming(UnixMillis(0)).is_err(), "{wrong}");
         }
-        assert!(change("Inbox/*").is_file_change("Inbox/a.md") && !change("Inbox/*").is_file_change("Log.md"));
+        let file = |path: &str| WorkspaceEvent::of_file((DocId([1; 16]), "notes"), path, "changed", 0);
+        let events = ScheduleTrigger::parse("on event FILE_CHANGED: Log.*; ASKED").expect("read").expect("an event");
+        assert!(change("Inbox/*").is_started_by(&file("Inbox/a.md")) && events.is_started_by(&file("Log.md")));
+        assert!(!change("Inbox/*").is_started_by(&file("Log.md")) && !events.is_started_by(&file("Inbox/a.md")));
+        assert!(events.waits_for_files() && !ScheduleTrigger::FailedRun.waits_for_files());
 
         let mut one = schedule("on change *", 0);
         let mut now = at("2026-11-22", 18, 20);

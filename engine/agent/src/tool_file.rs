@@ -1,6 +1,7 @@
 //! Tool files: the user's own tools as JSON, in the form {id, name, version, func, schema: {description, parameters},
 //! type, permissions, created}. Files of earlier versions of Tracebook are read, too.
 
+use crate::event_filter::{EventFilter, EventFilterError};
 use crate::schema_limits::ToolSchemaError;
 use crate::script_tool::detect_language;
 use serde::Deserialize;
@@ -75,6 +76,18 @@ pub enum ToolFileError {
     /// The code of a tool in JavaScript isn't a function.
     #[error("the code of a tool in JavaScript is one function, such as async ({{ city }}) => {{ … }}")]
     NoScriptFunction,
+    /// Events call a function that isn't written in Python.
+    #[error("events call only functions in Python")]
+    NoPythonHandler,
+    /// The events that call the function can't be read.
+    #[error("the events of {tool} can't be read: {why}")]
+    InvalidEvents {
+        /// Name of the tool.
+        tool: String,
+        /// What is wrong with them.
+        #[source]
+        why: EventFilterError,
+    },
     /// The packages that the code lists can't be read.
     #[error("the packages of {tool} can't be read: {why}")]
     InvalidPackages {
@@ -115,6 +128,8 @@ struct ToolFileEntry {
     author: String,
     #[serde(default)]
     entry: String,
+    #[serde(default)]
+    event: String,
     // The fields of earlier versions.
     description: Option<String>,
     parameters: Option<Value>,
@@ -209,7 +224,7 @@ pub fn tool_to_json(tool: &UserTool) -> Value {
     if detect_language(&tool.code) != tool.language {
         value["language"] = Value::from(tool.language.name());
     }
-    for (key, text) in [("author", &tool.author), ("entry", &tool.entry)] {
+    for (key, text) in [("author", &tool.author), ("entry", &tool.entry), ("event", &tool.event)] {
         if !text.is_empty() {
             value[key] = Value::from(text.as_str());
         }
@@ -260,7 +275,7 @@ fn entry_to_tool(entry: ToolFileEntry) -> Result<UserTool, ToolFileError> {
     let language = entry.language.unwrap_or_else(|| detect_language(&code));
     // Bounded, because the id is shown in lists.
     let id = entry.id.chars().take(MAX_TOOL_ID_BYTES).collect();
-    let (author, entry) = (entry.author, entry.entry);
+    let (author, entry, event) = (entry.author, entry.entry, entry.event);
     let mut tool = UserTool {
         id,
         name,
@@ -270,6 +285,7 @@ fn entry_to_tool(entry: ToolFileEntry) -> Result<UserTool, ToolFileError> {
         code,
         language,
         entry,
+        event,
         network,
         grants,
         created,
@@ -300,6 +316,13 @@ pub fn check_tool(tool: &UserTool) -> Result<(), ToolFileError> {
     }
     if tool.code.len() > MAX_TOOL_CODE_BYTES || tool.description.len() > MAX_DESCRIPTION_BYTES {
         return Err(ToolFileError::TooLong);
+    }
+    if tool.is_event_handler() {
+        let invalid = |why| ToolFileError::InvalidEvents { tool: tool.name.clone(), why };
+        EventFilter::parse_starting(&tool.event).map_err(invalid)?;
+        if tool.language != ToolLanguage::Python {
+            return Err(ToolFileError::NoPythonHandler);
+        }
     }
     if tool.language == ToolLanguage::JavaScript {
         // Whether it's valid is known once it runs; what isn't one function at all is refused here.
@@ -357,7 +380,9 @@ pub fn version_diff(old: &UserTool, new: &UserTool) -> Option<String> {
     let described = |tool: &UserTool| {
         let parameters = serde_json::to_string_pretty(&tool.parameters).unwrap_or_default();
         let (names, entry) = (permission_names(tool).join(", "), tool.entry_name());
-        format!("{}\npermissions: {names}\nfunction: {entry}\n{parameters}\n\n{}", tool.description, tool.code)
+        let event = if tool.is_event_handler() { format!("\nevents: {}", tool.event) } else { String::new() };
+        let about = format!("{}\npermissions: {names}\nfunction: {entry}{event}", tool.description);
+        format!("{about}\n{parameters}\n\n{}", tool.code)
     };
     let title = format!("{} {}..{}", new.name, old.version, new.version);
     Some(text::diff::unified_diff(&title, Some(&described(old)), Some(&described(new))))

@@ -12,16 +12,37 @@ def _llm_tool(*args, **kwargs):
         return args[0]
     return lambda function: function
 _builtins.llm_tool = _llm_tool
+_builtins.on_event = _llm_tool
 for _name in _names:
     _parts = _name.split('.')
     for _at in range(len(_parts)):
         _module = _sys.modules.setdefault('.'.join(_parts[:_at + 1]), _types.ModuleType(_parts[_at]))
         _module.__path__ = getattr(_module, '__path__', [])
-        _module.llm_tool = _llm_tool
+        _module.llm_tool = _module.on_event = _llm_tool
 _plugin = _types.ModuleType('plugin')
 _plugin.__file__ = 'plugin.py'
 _sys.modules['plugin'] = _plugin
 exec(compile(_source, 'plugin.py', 'exec'), _plugin.__dict__)
+";
+
+/// Calls a function with each event. An error doesn't keep it from the next one; the first error is raised in the end.
+const EVENT_CALLS: &str = "\
+import json as _json, traceback as _traceback
+ASYNC def _handle_events(events):
+    failed = None
+    for event in events:
+        try:
+            result = AWAIT FUNCTION(event)
+            if result is not None:
+                print(_json.dumps(result, default=str))
+        except Exception as error:
+            if failed is None:
+                failed = error
+            else:
+                _traceback.print_exc()
+    if failed is not None:
+        raise failed
+AWAIT _handle_events(_json.loads(ARGUMENTS)['events'])
 ";
 
 /// Returns a text as a Python literal: JSON strings are valid in Python.
@@ -31,11 +52,15 @@ fn python_literal(text: &str) -> String {
 
 /// Returns why a tool in Python can't be called with these arguments, as a sentence for the model; `None` if it can.
 pub fn missing_argument_sentence(tool: &UserTool, arguments: &Map<String, Value>) -> Option<String> {
+    if tool.is_event_handler() {
+        return None; // its one argument is the event
+    }
     let missing = python_plugin::missing_argument(&tool.code, tool.entry_name(), arguments)?;
     Some(format!("{} was called without the argument {missing}, which it needs.", tool.name))
 }
 
-/// Returns the Python program that runs a tool with these arguments and prints its result as JSON.
+/// Returns the Python program that runs a tool with these arguments and prints its result as JSON. A function that
+/// handles events is called once for each; one that fails doesn't keep it from the others.
 pub fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
     let json = python_literal(&Value::Object(arguments.clone()).to_string());
     // Web requests and commands go through the host and its policy.
@@ -64,6 +89,13 @@ pub fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
         let source = python_literal(&tool.code);
         (format!("{host}_names, _source = {names}, {source}\n{DECORATOR_PRELUDE}"), format!("_plugin.{entry}"))
     };
+    if tool.is_event_handler() {
+        let asyncs = if awaits.is_empty() { "" } else { "async " };
+        let words =
+            [("ASYNC ", asyncs), ("AWAIT ", awaits), ("FUNCTION", function.as_str()), ("ARGUMENTS", json.as_str())];
+        let calls = words.into_iter().fold(EVENT_CALLS.to_owned(), |code, (word, text)| code.replace(word, text));
+        return before + &calls;
+    }
     format!(
         "{before}import json as _json\nprint(_json.dumps({awaits}{function}(**_json.loads({json})), default=str))\n"
     )

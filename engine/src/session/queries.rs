@@ -95,7 +95,7 @@ impl Session {
         self.state.runs.pending_restores()
     }
 
-    /// Returns the tools that agents may request.
+    /// Returns the tools that agents may request, and the functions that events call.
     pub fn agent_tools(&self) -> Vec<ToolSpec> {
         self.state.runs.agent_tools()
     }

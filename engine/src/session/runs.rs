@@ -183,9 +183,9 @@ impl RunsState {
         self.read_registry(turn, workspace);
     }
 
-    /// Returns the tools that agents may request.
+    /// Returns the tools that agents may request, and the functions that events call.
     pub(in crate::session) fn agent_tools(&self) -> Vec<ToolSpec> {
-        self.available_tools()
+        self.available_tools().into_iter().chain(self.handler_tools()).collect()
     }
 
     /// Resumes runs that waited for the setup, their session, or the first scan of their volume.

@@ -12,11 +12,11 @@ use agent::memory::trace::iso_timestamp;
 use agent::memory::{MemoryMaintenance, RecallOptions};
 use agent::notice::Notice;
 use agent::policy::ToolPolicy;
-use agent::schedule::{DueStatus, Schedule, ScheduleOutcome, ScheduledWork};
+use agent::schedule::{DueStatus, MIN_TRIGGER_INTERVAL_MS, Schedule, ScheduleOutcome, ScheduledWork};
 use agent::tool_catalog::BuiltInTool;
 use commands::CommandId;
 use serde_json::{Map, Value, json};
-use store::{BlobHash, DocId, RunOrigin, ToolCall};
+use store::{DocId, RunOrigin, ToolCall};
 use text::time::UnixMillis;
 use text::time_zone::ZoneClock;
 
@@ -29,12 +29,9 @@ const MIN_CLOCK_SETBACK_MS: i64 = 1_000;
 /// Maximum length of a goal in bytes.
 const MAX_SCHEDULE_GOAL_BYTES: usize = 100_000;
 
-/// Returns the id of the session for all runs of a schedule's cells, which is always the same.
+/// Returns the id of the session for all runs of a schedule's cells or function, which is always the same.
 fn schedule_session_id(schedule: DocId) -> DocId {
-    let hash = BlobHash::of(format!("schedule {schedule}").as_bytes());
-    let mut id = [0; 16];
-    id.copy_from_slice(&hash.0[..16]);
-    DocId(id)
+    DocId::of_name(&format!("schedule {schedule}"))
 }
 
 fn random_id(turn: &mut ApplyContext<'_>) -> DocId {
@@ -117,7 +114,8 @@ impl SchedulesState {
             ScheduledWork::Goal { .. }
             | ScheduledWork::Cells { .. }
             | ScheduledWork::Consolidate
-            | ScheduledWork::Analyze { .. } => {}
+            | ScheduledWork::Analyze { .. }
+            | ScheduledWork::Handler { .. } => {}
         }
         match volumes.by_id.get(&new.volume) {
             None => return Err(CommandError(format!("there is no volume {}", new.volume))),
@@ -193,6 +191,7 @@ impl SchedulesState {
             self.zones = zones;
             self.refresh_zones(turn);
         }
+        runs.read_registry(turn, workspace); // it says which functions events call
         if !std::mem::replace(&mut self.is_active, true) {
             self.last_checked = UnixMillis(i64::MAX); // the clock may have been set back meanwhile
         }
@@ -262,6 +261,12 @@ impl SchedulesState {
             }
         }
         if self.is_schedule_active(runs, id) {
+            if let Some(handler) = self.by_id.get_mut(&id)
+                && handler.handled_events().is_some()
+            {
+                handler.next = Some(turn.now.plus_ms(MIN_TRIGGER_INTERVAL_MS)); // its events wait
+                return;
+            }
             let why = "the last run is still in progress or waiting for your approval".to_owned();
             let begun = one.last.map(|last| last.came);
             self.record_schedule_outcome(turn, id, due, missed, skip(why));
@@ -287,6 +292,9 @@ impl SchedulesState {
         match begun {
             Ok(run) => {
                 let name = one.name.clone();
+                if let Some(events) = self.by_id.get_mut(&id).and_then(Schedule::handled_events) {
+                    events.clear();
+                }
                 turn.notify(Notice::Scheduled { schedule: id, name, due, missed });
                 self.record_schedule_outcome(turn, id, due, missed, ScheduleOutcome::Begun { run });
             }
@@ -343,6 +351,17 @@ impl SchedulesState {
                 let text = format!("{}: {} in {path}.", title, one.work.describe());
                 let agent = Some(agent_definition::BUTTON_AGENT.to_owned());
                 RunRequest { agent, button: Some((title, call)), ..asking(schedule_session_id(id), text, Some(note)) }
+            }
+            ScheduledWork::Handler { tool, events } => {
+                if events.is_empty() {
+                    return Err(CommandError("no event has happened since its last start".to_owned()));
+                }
+                let title = format!("Schedule {}", one.name);
+                let text = format!("{title}: {}.", one.work.describe());
+                let arguments = Map::from_iter([("events".to_owned(), Value::Array(events))]);
+                let call = ToolCall { id: String::new(), name: tool, arguments };
+                let agent = Some(agent_definition::BUTTON_AGENT.to_owned());
+                RunRequest { agent, button: Some((title, call)), ..asking(schedule_session_id(id), text, None) }
             }
             ScheduledWork::Consolidate => {
                 self.begin_memory_maintenance(turn, volumes, one.volume, MemoryMaintenance::Consolidate, Some(id))?;

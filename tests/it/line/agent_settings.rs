@@ -230,7 +230,7 @@ fn another_program_follows_what_happens() {
     assert_eq!((&event["kind"], &event["change"]), (&json!("FILE_CHANGED"), &json!("created")), "{event}");
     assert_eq!((&event["path"], &event["project"]), (&json!("Inbox/new.md"), &json!("notes")), "{event}");
 
-    let filters = ["user-input", "LLM_OUTPUT", "TOOL_OUTPUT: read_*", "RUN_ENDED"];
+    let filters = ["user-input", "LLM_OUTPUT", "TOOL_OUTPUT: read_*", "RUN_ENDED: done"];
     let mut words = vec!["--count", "5"];
     words.extend(filters.iter().flat_map(|filter| ["--filter", filter]));
     let (mut runs, said) = follower(&house, &words);
@@ -256,6 +256,7 @@ fn a_changed_file_begins_work_but_not_what_agents_change() {
     let house = house(&model(script), &[("a.md", "one\n")]);
     house.run(&["schedule", "add", "on fire", "File it"]).refused(2, "“on fire” names no event");
     house.run(&["schedule", "add", "on change ../*", "File it"]).refused(2, "“on change ../*” never happens");
+    house.run(&["schedule", "add", "on event SKIPPED", "File it"]).refused(2, "SKIPPED starts nothing");
     house.run(&["events", "--follow", "--count", "0"]).refused(2, "from 1, not “0”");
     let said = house.run(&["schedule", "add", "on change Inbox/*", "File it", "--name", "inbox"]).good().text();
     assert!(said.starts_with("inbox: starts on change Inbox/*, while"), "{said}");

@@ -81,12 +81,12 @@ fn a_process_that_stays_tells_what_happens() {
 }
 
 /// A process that keeps schedules going. Killed on drop.
-struct Watch {
+pub(super) struct Watch {
     child: std::process::Child,
 }
 
 impl Watch {
-    fn new(house: &House) -> Watch {
+    pub(super) fn new(house: &House) -> Watch {
         let mut child = house.command(&["schedule", "watch", "--json"]).spawn().expect("started");
         owns(house, &child);
         // Nobody reads what it tells; a full pipe would stop it.

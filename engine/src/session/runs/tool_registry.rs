@@ -52,9 +52,21 @@ impl RunsState {
         self.registry.as_ref().map(|registry| registry.tools.as_slice())
     }
 
-    /// Returns the approved tools, as models see them.
+    /// Returns the approved tools that agents call, as models see them.
     pub(super) fn approved_tools(&self) -> impl Iterator<Item = ToolSpec> {
-        self.user_tools().unwrap_or_default().iter().filter_map(|tool| tool.usable_version().map(user_tool_spec))
+        let usable = self.user_tools().unwrap_or_default().iter().filter_map(RegisteredTool::usable_version);
+        usable.filter(|tool| !tool.is_event_handler()).map(user_tool_spec)
+    }
+
+    /// Returns the approved functions that events call; `None` until the tools are loaded.
+    pub(in crate::session) fn event_handlers(&self) -> Option<Vec<&UserTool>> {
+        let usable = self.user_tools()?.iter().filter_map(RegisteredTool::usable_version);
+        Some(usable.filter(|tool| tool.is_event_handler()).collect())
+    }
+
+    /// Returns the approved functions that events call, as they are checked and shown.
+    pub(super) fn handler_tools(&self) -> impl Iterator<Item = ToolSpec> {
+        self.event_handlers().unwrap_or_default().into_iter().map(user_tool_spec)
     }
 
     /// Returns whether a user tool with this name exists, approved or not.
@@ -74,7 +86,7 @@ impl RunsState {
         self.user_tools()?.iter().filter_map(RegisteredTool::usable_version).find(|tool| tool.name == name)
     }
 
-    pub(super) fn read_registry(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState) {
+    pub(in crate::session) fn read_registry(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState) {
         let id = workspace.registry_id();
         if self.registry.is_none() && self.loading.insert(id) {
             turn.effects.push(Effect::LoadRegistry { registry: id });

@@ -18,10 +18,7 @@ use store::{BlobHash, DocId, MessageId, MessageRole, RunEnding, SessionMessage, 
 
 /// Returns the id of the session for a note's buttons, which is the same on every device.
 fn button_session_id(note: DocId) -> DocId {
-    let hash = BlobHash::of(format!("buttons of {note}").as_bytes());
-    let mut id = [0; 16];
-    id.copy_from_slice(&hash.0[..16]);
-    DocId(id)
+    DocId::of_name(&format!("buttons of {note}"))
 }
 
 /// Returns the tool that runs a command of the window on a note's cells, with the same risk and permissions as running
@@ -40,9 +37,9 @@ fn note_command_tool() -> Option<ToolSpec> {
 }
 
 impl RunsState {
-    /// Returns all tools that can be called, including those for buttons.
+    /// Returns all tools that can be called, including those for buttons and events.
     pub(super) fn all_tools(&self) -> Vec<ToolSpec> {
-        let mut tools = self.available_tools();
+        let mut tools = self.agent_tools();
         tools.extend(note_command_tool());
         tools.push(agent::agent_registry::python_agent_tool());
         tools.extend(agent::external_program::program_own_tools());
