@@ -105,7 +105,9 @@ impl ScienceKernel {
 
     /// Runs the cell of a thinned state again. Returns whether Python survived it.
     fn run_again(&mut self, record: &StateRecord) -> bool {
-        let request = json!({"code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true});
+        let request = json!({
+            "code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true, "file": record.file,
+        });
         self.clock.begin();
         let reply = self.call("execute", &[&request]);
         self.clock.end();

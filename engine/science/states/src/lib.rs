@@ -202,6 +202,9 @@ pub struct StateRecord {
     /// Names that were removed before the cell ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<String>,
+    /// Path of the script that the cell is, as the guest sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// Current branch and states, undone states and pins.
