@@ -9,9 +9,8 @@ use crate::files::{
     read_state, write_heads,
 };
 use crate::retention::Tending;
-use crate::{
-    ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord, is_zero,
-};
+use crate::saved_memory::is_zero;
+use crate::{ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord};
 
 /// Time that a kernel waits for another one that is ending.
 const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
