@@ -19,6 +19,7 @@ mod files;
 mod folder;
 mod moves;
 mod note_states;
+mod page_hasher;
 mod received_state;
 mod retention;
 mod saved_memory;
