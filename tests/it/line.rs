@@ -20,6 +20,8 @@ mod external_agents;
 mod follower;
 mod forks;
 mod forms;
+#[cfg(target_os = "linux")]
+mod frames;
 pub(crate) mod git;
 mod git_arrivals;
 mod git_conflicts;

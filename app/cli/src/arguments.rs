@@ -75,6 +75,8 @@ pub(super) struct RunArguments {
     pub(super) clean: bool,
     #[arg(long)]
     pub(super) stop: bool,
+    #[arg(long)]
+    pub(super) save: Option<String>,
 }
 
 /// `cells`.

@@ -47,6 +47,7 @@ mod recall_options;
 mod resolve;
 mod run_cells;
 mod sample_workspace;
+mod saved_outputs;
 mod schedules;
 mod search;
 mod served;

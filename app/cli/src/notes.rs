@@ -1,10 +1,9 @@
 //! `cmd_cat`, `cmd_edit`, `cmd_outputs`: commands for one note.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve, system_files};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, resolve, saved_outputs, system_files};
 use crate::arguments::{CatArguments, EditArguments, OutputsArguments};
 use anyhow::anyhow;
 use engine::{Command, Note, Session, StaleReason};
-use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{BlobHash, BlockId, DocId, Execution};
@@ -282,24 +281,18 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
         })?;
     let folder = args.save.as_ref().map(|folder| scene.folder.join(folder));
     let mut room = if scene.json { MAX_JSON_TEXT_BYTES } else { usize::MAX };
-    let mut saved = 0;
-    for (number, stale, mut execution) in found {
-        if let Some(folder) = &folder {
-            export::restore_figure_blobs(scene.handle, &mut execution.outputs);
-            let mut at = 0;
-            for output in &execution.outputs {
-                let files = output_files::output_files(output, |hash| Ok(scene.handle.read_blob(hash)?))
-                    .map_err(CliError::workspace)?;
-                at += usize::from(!files.is_empty());
-                for (ending, bytes) in files {
-                    let file = folder.join(format!("cell-{number}-{at}.{ending}"));
-                    copy::write_new(&file, &bytes).map_err(CliError::usage)?;
-                    writeln!(scene.out, "{}", file.display())?;
-                    saved += 1;
-                }
-            }
-            continue;
+    if let Some(folder) = &folder {
+        let executions = found.into_iter().map(|(number, _, execution)| (number, execution));
+        if saved_outputs::save_outputs(scene, note, folder, executions)? == 0 {
+            writeln!(
+                scene.errors,
+                "tracebook: {} has no figures, pictures, tables or pages to save; run its cells first",
+                text::untrusted_text::escape_line(&args.note)
+            )?;
         }
+        return Ok(EXIT_DONE);
+    }
+    for (number, stale, mut execution) in found {
         export::restore_text_blobs(scene.handle, &mut execution.outputs, usize::MAX, &mut room);
         if scene.json {
             let mut value = serde_json::to_value(&execution).unwrap_or_default();
@@ -320,13 +313,6 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
         for output in &execution.outputs {
             super::run_cells::print_output(scene.out, &output.body)?;
         }
-    }
-    if folder.is_some() && saved == 0 {
-        writeln!(
-            scene.errors,
-            "tracebook: {} has no figures, pictures, tables or pages to save; run its cells first",
-            text::untrusted_text::escape_line(&args.note)
-        )?;
     }
     Ok(EXIT_DONE)
 }

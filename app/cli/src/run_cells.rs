@@ -1,10 +1,11 @@
 //! `cmd_run`: runs cells without a window, and stores their outputs in the note as the window does.
 
 use super::parse::number_option;
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve, saved_outputs};
 use crate::arguments::RunArguments;
 use engine::{Command, END_OF_INPUT, KernelKind, Note, Session};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::time::Duration;
 use store::{BlockId, CellOutput, DocId, ExecutionStatus, FileKind, OutputBody};
 use text::untrusted_text;
@@ -30,6 +31,10 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         return Err(CliError::usage("choose one of --cell, --stale and --clean"));
     }
     let _held = export::open_note::hold_note(scene.handle, note)?;
+    if args.stop && args.save.is_some() {
+        return Err(CliError::usage("--stop saves nothing: leave out --save"));
+    }
+    let folder = args.save.as_deref().map(|named| saved_outputs::new_folder(scene, named)).transpose()?;
     if args.stop {
         scene.handle.run_command(Command::Interrupt { note })?;
         return Ok(EXIT_DONE);
@@ -100,7 +105,22 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         let why = why.unwrap_or_else(|| "it takes too long".to_owned());
         return Err(CliError::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
     }
+    if let Some(folder) = folder {
+        save_results(scene, note, only, &folder)?;
+    }
     Ok(code)
+}
+
+/// Saves the outputs of the note's cells, or of one, as files. The kernel still has their data frames.
+fn save_results(scene: &mut CommandContext<'_>, note: DocId, only: Option<u64>, folder: &Path) -> Result<(), CliError> {
+    let executions = export::open_note::read_loaded_note(scene.handle, note, move |note| {
+        let numbered = note.cells().zip(1_usize..).filter(|(_, number)| only.is_none_or(|only| *number as u64 == only));
+        numbered.filter_map(|(cell, number)| Some((number, note.latest_execution(cell)?.clone()))).collect::<Vec<_>>()
+    })?;
+    if saved_outputs::save_outputs(scene, note, folder, executions)? == 0 {
+        writeln!(scene.errors, "tracebook: the cells show no figures, pictures, tables or pages to save")?;
+    }
+    Ok(())
 }
 
 /// Waits until a run of the cell that others asked for is over. A program would get its outputs in place of its own:

@@ -1347,7 +1347,8 @@ command_table!(
             command_argument(
                 "save",
                 ArgumentForm::Value,
-                "a folder for their pictures and tables, figures as PNG and SVG; they are not printed then",
+                "a folder for their pictures and tables, figures as PNG and SVG; they are not printed then. Data \
+                 frames are saved with all their rows while their kernel runs",
             ),
         ],
         "Print the kept outputs of a note's cells, or save their pictures, tables and pages.",

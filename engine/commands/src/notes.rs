@@ -32,6 +32,11 @@ pub(super) const RUN: &[CommandArgument] = &[
     command_argument("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
     command_argument("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),
     command_argument("stop", ArgumentForm::Flag, "interrupt what runs in the note"),
+    command_argument(
+        "save",
+        ArgumentForm::Value,
+        "a new folder for pictures, tables and pages of the cells; data frames are saved with all their rows",
+    ),
 ];
 
 /// Arguments of `tracebook attachments`.

@@ -414,6 +414,10 @@ impl Driver {
                 }
             }
             MailboxMessage::Job(job) => self.workers.send(*job),
+            MailboxMessage::AskKernel { note, inquiry, answer } => {
+                // As above.
+                let _ = answer.send(self.kernels.send_inquiry(note, inquiry));
+            }
             MailboxMessage::KernelEnded { note, number, why } => {
                 // The note is read on this thread, which also sets it, because a kernel may end before it has a note. A
                 // spare kernel that ends needs no event.

@@ -1,11 +1,12 @@
 //! Access to the session from other threads. The command line and local socket connections use it.
 
+use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry};
 use crate::mailbox::{Mailbox, MailboxMessage};
 use engine::{Command, CommandError, Note, Session};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use store::DocId;
 use store::disk::{BlobFault, DiskError};
@@ -207,6 +208,22 @@ impl Handle {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Job(Box::new(crate::mailbox::DiskJob::Blob { hash, answer })));
         Ok(wait.recv().map_err(|_| OwnerGone)??)
+    }
+
+    /// Asks a note's kernel a question that changes nothing; `None` if the note has no kernel.
+    ///
+    /// The answer arrives later, or never.
+    ///
+    /// # Errors
+    /// Returns [`OwnerGone`] if the program is closing.
+    pub fn ask_kernel(
+        &self,
+        note: DocId,
+        inquiry: KernelInquiry,
+    ) -> Result<Option<Receiver<InquiryAnswer>>, OwnerGone> {
+        let (answer, wait) = channel();
+        self.inbox.send(MailboxMessage::AskKernel { note, inquiry, answer });
+        wait.recv().map_err(|_| OwnerGone)
     }
 
     /// Stores a blob, which is on disk when this returns.

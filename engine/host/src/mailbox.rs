@@ -3,6 +3,7 @@
 //! This module imports none of those threads, so that all of them can import it.
 
 use crate::fs::confined_dir::ConfinedPath;
+use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry};
 use anyhow::anyhow;
 use engine::event::FileStamp;
 use engine::{BatchNumber, Command, CommandError, Event, Session};
@@ -28,6 +29,12 @@ pub(crate) enum MailboxMessage {
     Read(Box<dyn FnOnce(&Session) + Send>),
     Wait(SessionQuery),
     Job(Box<DiskJob>),
+    /// Ask the note's kernel. The answer is `None` if there is none.
+    AskKernel {
+        note: DocId,
+        inquiry: KernelInquiry,
+        answer: Sender<Option<Receiver<InquiryAnswer>>>,
+    },
     /// A kernel's process has ended. A spare process has no note.
     KernelEnded {
         note: Arc<OnceLock<DocId>>,

@@ -160,6 +160,8 @@ def _is_file(number):
 
 def execute(request):
     request = json.loads(request)
+    if request.get("file") is not None:
+        cells.namespace["__file__"] = request["file"]
     reply = cells.execute(request["code"], request["label"], request["forget"], request["silent"])
     while True:
         try:

@@ -8,7 +8,7 @@
 mod restoring;
 
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -335,6 +335,12 @@ fn guest_folders(reach: &SandboxGrants) -> Vec<GuestFolder> {
     folders
 }
 
+/// Returns the guest's path of a script, which is in the kernel's folder.
+fn guest_script(file: &str) -> String {
+    let name = Path::new(file).file_name().unwrap_or_default();
+    format!("{NOTE_FOLDER}/{}", name.to_string_lossy())
+}
+
 struct ScienceKernel {
     pack: LoadedPack,
     folders: Vec<GuestFolder>,
@@ -488,7 +494,10 @@ impl ScienceKernel {
         if let Some(notice) = self.notice.take() {
             self.outbox.print_text(OutputStream::Err, &format!("[{notice}]\n"));
         }
-        let request = json!({"code": cell.code, "label": cell.label, "forget": cell.forget, "silent": cell.silent});
+        let file = cell.file.as_deref().map(guest_script);
+        let request = json!({
+            "code": cell.code, "label": cell.label, "forget": cell.forget, "silent": cell.silent, "file": file,
+        });
         self.clock.begin();
         let reply = match self.clock.interrupts.load(Ordering::Acquire) == interrupts {
             true => self.call("execute", &[&request]),
@@ -546,6 +555,7 @@ impl ScienceKernel {
             code: cell.code.clone(),
             count: self.count,
             forgotten: cell.forget.clone(),
+            file: cell.file.as_deref().map(guest_script),
             ..StateRecord::default()
         };
         match &self.saver {

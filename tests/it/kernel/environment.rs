@@ -42,6 +42,19 @@ fn cells_run_in_the_environments_python() {
 }
 
 #[test]
+fn paths_begin_at_the_folder_and_scripts_have_theirs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kernel = kernel(folder.path());
+    std::fs::write(folder.path().join("notes/data.txt"), "beside").expect("written");
+    let said = kernel.run("open('data.txt').read(), __name__, '__file__' in globals()");
+    assert_eq!(said, "[1] ('beside', '__main__', False)\nok");
+    let code = "import pathlib\n(pathlib.Path(__file__).parent / 'data.txt').read_text()";
+    let file = folder.path().join("notes/work.py");
+    let id = kernel.send("execute_request", json!({"code": code, "cell": "work", "silent": false, "file": file}));
+    assert_eq!(kernel.outcome(&id), "[2] 'beside'\nok");
+}
+
+#[test]
 fn cells_stay_behind_the_walls() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("secret"), "PRIVATE").expect("written");

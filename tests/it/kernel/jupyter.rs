@@ -140,6 +140,14 @@ fn a_note_runs_in_a_kernel_of_the_users() {
 }
 
 #[test]
+fn relative_paths_begin_at_the_folder_of_the_note() {
+    let note = "```python\nprint(open('data.txt').read(), __name__)\n```\n";
+    let Some(house) = house(&[("sub/Note.md", note), ("sub/data.txt", "beside")]) else { return };
+    let said = house.run(&["run", "sub/Note.md", "--kernel", "own"]).good().text();
+    assert_eq!(said, "beside __main__\n");
+}
+
+#[test]
 fn a_note_cannot_choose_such_a_kernel_by_itself() {
     let Some(house) = house(&[("Note.md", "---\nkernel: own\n---\n\n```python\nimport ipykernel\n1+1\n```\n")]) else {
         return;

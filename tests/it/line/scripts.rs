@@ -27,11 +27,12 @@ fn a_script_is_one_cell_and_stays_as_it_is() {
 fn a_script_knows_its_file() {
     let text =
         b"import pathlib\nhere = pathlib.Path(__file__)\nprint(here.name, (here.parent / 'data.txt').read_text())\n";
-    let house = House::with(&[("a.md", "```python\n'__file__' in globals()\n```\n"), ("sub/data.txt", "beside")]);
+    let note = "```python\nopen('data.txt').read(), __name__, '__file__' in globals()\n```\n";
+    let house = House::with(&[("sub/a.md", note), ("sub/data.txt", "beside")]);
     house.write("notes/sub/work.py", text);
     assert_eq!(house.run(&["run", "sub/work.py"]).good().text(), "work.py beside\n");
-    // A note is no script.
-    assert_eq!(house.run(&["run", "a.md"]).good().text(), "False\n");
+    // A note is no script. Relative paths of its cells begin at its folder.
+    assert_eq!(house.run(&["run", "sub/a.md"]).good().text(), "('beside', '__main__', False)\n");
 }
 
 /// A script that ends itself has failed only if it says so, as in a terminal.

@@ -336,6 +336,24 @@ fn a_cell_of_the_science_kernel_stays_inside_its_walls() {
     assert!(!said.contains("read /") && !said.contains("connected"), "{said}");
 }
 
+/// A script has its path, also after its variables were restored; cells of a note have relative paths.
+#[test]
+fn scripts_and_notes_find_files_beside_them() {
+    let note = "---\nkernel: science\n---\n```python\nprint(open('data.txt').read(), __name__, '__file__' in \
+                globals())\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    science.house.write("notes/sub/data.txt", b"below");
+    science.house.write("notes/data.txt", b"beside");
+    assert_eq!(science.run(&["run", "a"]).good().text(), "beside __main__ False\n");
+    let script = b"import pathlib\nhere = pathlib.Path(__file__)\nprint(here.name, (here.parent / \
+                   'data.txt').read_text())\n";
+    science.house.write("notes/sub/work.py", script);
+    for _ in 0..2 {
+        let said = science.run(&["run", "sub/work.py", "--kernel", "science"]).good().text();
+        assert_eq!(said, "work.py below\n");
+    }
+}
+
 #[test]
 fn a_cell_that_ends_python_loses_nothing() {
     let note = "---\nkernel: science\n---\n```python\nkept = 41\n```\n\n```python\nimport os\nos._exit(3)\n```\n\n\

@@ -225,6 +225,23 @@ fn plots_and_what_runs_name_follow_too() {
     assert!(blobs[0] == blobs[1], "{:?}, {:?}", blobs[0].keys(), blobs[1].keys());
 }
 
+/// A hub deletes nothing by itself. Of what its owner deletes, devices send again what they still share.
+#[test]
+fn files_deleted_at_a_hub_come_again_from_devices_that_have_them() {
+    let Two { _hub: hub, one, two } = Two::new(NOTES);
+    one.write("notes/seen.png", &noise(9, 5_000));
+    [&one, &two, &one].into_iter().for_each(now);
+    let folder = one.path("H/volumes");
+    let kept = || bytes(&folder).into_values().collect::<Vec<_>>();
+    assert!(kept() == [noise(9, 5_000)], "{:?}", bytes(&folder).keys());
+    let listen = hub.at.trim_start_matches("ws://").to_owned();
+    drop(hub);
+    std::fs::remove_dir_all(&folder).expect("deleted");
+    let _hub = super::Hub::at(&one, &listen);
+    [&one, &two, &one].into_iter().for_each(now);
+    assert!(kept() == [noise(9, 5_000)], "{:?}", bytes(&folder).keys());
+}
+
 #[test]
 fn hidden_files_stay_where_they_are() {
     let both = Two::new(NOTES);

@@ -4,7 +4,7 @@ use crate::atomic_write;
 use crate::confined_dir::{ConfinedFolder, ConfinedPath};
 use anyhow::{Context, anyhow, bail};
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use store::disk::io_reason;
 
@@ -65,6 +65,35 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         create_folder(parent)?;
     }
     write_at(path, path, bytes)
+}
+
+/// Writes a new file at a place that the user chose, durably, with the pieces that `next` returns until `None`. If it
+/// fails, or `next` does, no file remains.
+///
+/// # Errors
+/// Returns a message if the file exists or can't be written, or that of `next`.
+pub fn write_new_pieces(path: &Path, mut next: impl FnMut() -> anyhow::Result<Option<Vec<u8>>>) -> anyhow::Result<()> {
+    if let Some(parent) = path.parent() {
+        create_folder(parent)?;
+    }
+    let say = |error: io::Error| anyhow!("the file cannot be written ({}): {}", io_reason(&error), path.display());
+    // `create_new` refuses anything that exists, even a link.
+    let mut file = match File::options().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(already_exists_message(path)),
+        Err(error) => return Err(say(error)),
+    };
+    let mut write = || {
+        while let Some(piece) = next()? {
+            file.write_all(&piece).map_err(say)?;
+        }
+        file.sync_all().map_err(say)
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = std::fs::remove_file(path); // half a file is worse than none
+    }
+    written
 }
 
 /// Writes a new file below a folder that the user chose, durably, and never through a symlink that leads out of it.

@@ -34,7 +34,7 @@ impl ScienceKernel {
     /// Restarts the instance with the memory of the last saved state.
     pub(super) fn return_to_saved(&mut self) -> Result<(), ScienceError> {
         self.restart_machine()?;
-        if self.saved.bytes == self.machine.memory() {
+        if self.saved.is_fresh() {
             self.forget_saved(); // no cell has run
             return self.prepare();
         }
@@ -73,7 +73,7 @@ impl ScienceKernel {
         let LoadedState { plan, base } = loaded;
         match base {
             Some(mut base) => {
-                base.fill_fresh(self.machine.memory()).map_err(|_| ScienceError::State(StateError::OtherPack))?;
+                base.mark_fresh(self.machine.memory()).map_err(|_| ScienceError::State(StateError::OtherPack))?;
                 self.saved = base;
                 self.write_saved()?;
             }
@@ -105,7 +105,9 @@ impl ScienceKernel {
 
     /// Runs the cell of a thinned state again. Returns whether Python survived it.
     fn run_again(&mut self, record: &StateRecord) -> bool {
-        let request = json!({"code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true});
+        let request = json!({
+            "code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true, "file": record.file,
+        });
         self.clock.begin();
         let reply = self.call("execute", &[&request]);
         self.clock.end();

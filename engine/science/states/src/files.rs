@@ -362,7 +362,10 @@ pub(crate) struct Segment {
     /// Hash of each page.
     pub(crate) hashes: Vec<PageHash>,
     frames: Vec<SegmentFrame>,
-    body: Vec<u8>,
+    /// The whole file.
+    bytes: Vec<u8>,
+    /// Start of the frames in the file.
+    body_start: usize,
 }
 
 /// Pages that are compressed together.
@@ -467,7 +470,8 @@ impl FrameJob<'_> {
         let length = self.frame.pages.len() * PAGE_BYTES;
         buffer.resize(length, 0);
         let fail = || damaged(&self.segment.path);
-        let compressed = self.segment.body.get(self.frame.bytes.clone()).ok_or_else(fail)?;
+        let body = self.segment.bytes.get(self.segment.body_start..).ok_or_else(fail)?;
+        let compressed = body.get(self.frame.bytes.clone()).ok_or_else(fail)?;
         // Writes at most the length of `buffer`: the length in the frame isn't trusted.
         let read = decompressor.decompress_to_buffer(compressed, buffer.as_mut_slice()).map_err(|_| fail())?;
         if read != length {
@@ -490,7 +494,7 @@ pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<Segment, StateEr
 }
 
 /// Parses the bytes of a segment's file at this path, and checks that its hash is its name.
-pub(crate) fn parse_segment(path: PathBuf, name: &str, mut bytes: Vec<u8>) -> Result<Segment, StateError> {
+pub(crate) fn parse_segment(path: PathBuf, name: &str, bytes: Vec<u8>) -> Result<Segment, StateError> {
     if blake3::hash(&bytes).to_hex()[..32] != *name {
         return Err(damaged(&path));
     }
@@ -499,9 +503,11 @@ pub(crate) fn parse_segment(path: PathBuf, name: &str, mut bytes: Vec<u8>) -> Re
     let (hashes, _) = rest.split_at_checked(count * HASH_BYTES).ok_or_else(|| damaged(&path))?;
     let (hashes, _) = hashes.as_chunks::<HASH_BYTES>();
     let hashes = hashes.to_vec();
-    let body = bytes.split_off(SEGMENT_HEADER_BYTES + count * HASH_BYTES);
-    let frames = Segment::frames(&body, count).ok_or_else(|| damaged(&path))?;
-    Ok(Segment { path, hashes, frames, body })
+    // The frames aren't copied: a large data frame's are tens of megabytes.
+    let body_start = SEGMENT_HEADER_BYTES + count * HASH_BYTES;
+    let body = bytes.get(body_start..).unwrap_or_default();
+    let frames = Segment::frames(body, count).ok_or_else(|| damaged(&path))?;
+    Ok(Segment { path, hashes, frames, bytes, body_start })
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use crate::files::{
     read_state, write_heads,
 };
 use crate::retention::Tending;
-use crate::{
-    ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord, is_zero,
-};
+use crate::saved_memory::is_zero;
+use crate::{ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord};
 
 /// Time that a kernel waits for another one that is ending.
 const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -465,8 +464,8 @@ impl StateFolder {
         Ok(memory)
     }
 
-    /// Reads a state's own pages. Pages that are the same as in a fresh instance are zeros until
-    /// [`SavedMemory::fill_fresh`] is called.
+    /// Reads a state's own pages. Pages that are the same as in a fresh instance are zeros. Call
+    /// [`SavedMemory::mark_fresh`] before using the result.
     ///
     /// # Errors
     /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
@@ -478,7 +477,8 @@ impl StateFolder {
         if state.pack != self.pack {
             return Err(StateError::OtherPack);
         }
-        let mut memory = SavedMemory { bytes: vec![0; state.memory], places: self.places_of(&state) };
+        let places = self.places_of(&state);
+        let mut memory = SavedMemory { bytes: vec![0; state.memory], places, ..SavedMemory::default() };
         let mut wanted: BTreeMap<u32, Vec<(usize, &mut [u8])>> = BTreeMap::new();
         for (place, page) in memory.places.iter().zip(memory.bytes.chunks_exact_mut(PAGE_BYTES)) {
             if let PagePlace::Segment(segment, at) = place {

@@ -55,7 +55,9 @@ impl FakeKernel {
             count: self.count,
             ..Default::default()
         };
-        (self.saved.take_changes(&self.memory), record)
+        let changes = self.saved.take_changes(&self.memory);
+        assert!(self.restored() == self.memory, "a change was missed");
+        (changes, record)
     }
 
     fn run(&mut self) -> String {
@@ -77,7 +79,11 @@ impl FakeKernel {
         };
         let plan = self.folder.replay_plan(&id).expect("a plan");
         self.saved = match &plan.base {
-            Some(base) => self.folder.load(base, &self.fresh).expect("loaded"),
+            Some(base) => {
+                let mut saved = self.folder.load_pages(base).expect("loaded");
+                saved.mark_fresh(&self.fresh).expect("as large");
+                saved
+            }
             None => SavedMemory::of_fresh(&self.fresh),
         };
         self.folder.forget_unsaved();
@@ -87,7 +93,14 @@ impl FakeKernel {
             let changes = self.saved.take_changes(&self.memory);
             self.folder.keep_again(&mut self.places, &changes, &id).expect("kept again");
         }
-        assert!(self.saved.bytes == self.memory, "the state {id} holds something else");
+        assert!(self.restored() == self.memory, "the state {id} holds something else");
+    }
+
+    /// The memory of an instance into which the saved memory was written.
+    fn restored(&self) -> Vec<u8> {
+        let mut memory = self.fresh.clone();
+        self.saved.write_over(&mut memory, self.fresh.len());
+        memory
     }
 
     /// Checks that each kept state still has its content.
