@@ -10,6 +10,7 @@ use ::kernel_states::{
     SharedStateFile, StateError, announce_state, begin_sharing, end_sharing, incoming_file, plan_receiving,
 };
 use engine::{Event, SharedStateJob, SharedStateOutcome};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
@@ -91,7 +92,8 @@ pub(crate) fn start_shared_state_job(
     let is_fetch = matches!(job, SharedStateJob::Fetch(_) | SharedStateJob::FetchAnyway(_));
     let (workspace, inbox, with) = (workspace.to_owned(), inbox.clone(), sync.clone());
     let task = move || {
-        let outcome = run_shared_state_job(&workspace, &with, (note, volume), job);
+        let run = || run_shared_state_job(&workspace, &with, (note, volume), job);
+        let outcome = outcome_or_panic(is_fetch, run);
         inbox.send_event(Event::SharedStateDone { note, outcome });
     };
     if is_fetch {
@@ -104,6 +106,14 @@ pub(crate) fn start_shared_state_job(
         });
         let _ = queue.send(Box::new(task)); // the thread ends only with the program
     }
+}
+
+/// Returns the outcome of a job even if it panics, which the panic hook logs: later jobs need the thread, and the note
+/// waits for an outcome.
+fn outcome_or_panic(is_fetch: bool, run: impl FnOnce() -> SharedStateOutcome) -> SharedStateOutcome {
+    let failed = if is_fetch { SharedStateOutcome::FetchFailed } else { SharedStateOutcome::ShareFailed };
+    let panicked = |_| failed("the variables can't be transferred; this is a fault of Tracebook's".to_owned());
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked)
 }
 
 fn run_shared_state_job(
@@ -174,4 +184,17 @@ fn place_state_file(workspace: &Path, folder: &Path, file: &SharedStateFile) -> 
     std::fs::copy(&from, &part)
         .and_then(|_| std::fs::rename(&part, &to))
         .map_err(|source| StateError::Write { path: to, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_panics_has_failed() {
+        let panicked = |is_fetch| outcome_or_panic(is_fetch, || panic!("a test"));
+        assert!(matches!(panicked(false), SharedStateOutcome::ShareFailed(why) if why.contains("a fault")));
+        assert!(matches!(panicked(true), SharedStateOutcome::FetchFailed(why) if why.contains("a fault")));
+        assert_eq!(outcome_or_panic(false, || SharedStateOutcome::Unshared), SharedStateOutcome::Unshared);
+    }
 }
