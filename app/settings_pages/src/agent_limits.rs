@@ -2,6 +2,7 @@
 //! the sandbox. They are in `config.yaml`, which checks what is typed.
 
 use agent::config::AgentConfig;
+use agent::dollar_amount::parse_dollar_amount;
 use agent_ui::config_writer::config_value;
 use host::maintenance::config_edit::ConfigChange;
 use serde_json::Value;
@@ -66,7 +67,7 @@ static SETTINGS: [TypedSetting; 20] = [
         keys: ["llm", "cost_limit"],
         hint: "no limit",
         kept: |config| number_text(config.llm.cost_limit),
-        value: number,
+        value: dollars,
     },
     TypedSetting {
         name: "Cost limit of a request",
@@ -74,7 +75,7 @@ static SETTINGS: [TypedSetting; 20] = [
         keys: ["llm", "request_cost_limit"],
         hint: "no limit",
         kept: |config| number_text(config.llm.request_cost_limit),
-        value: number,
+        value: dollars,
     },
     TypedSetting {
         name: "Fallback models",
@@ -214,6 +215,11 @@ fn number(typed: &str) -> Value {
     whole.or(finite).unwrap_or_else(|| typed.into())
 }
 
+/// Returns an amount that's typed as `$5` or `5 USD`, or what was typed.
+fn dollars(typed: &str) -> Value {
+    number(&parse_dollar_amount(typed).map_or_else(|| typed.to_owned(), |amount| amount.to_string()))
+}
+
 fn time(typed: &str) -> Value {
     if typed.is_empty() { Value::Null } else { typed.into() }
 }
@@ -250,13 +256,17 @@ fn time_text(limit: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{entries, number, time_text};
+    use super::{dollars, entries, number, time_text};
     use serde_json::json;
 
     #[test]
     fn what_is_typed_becomes_a_value() {
         for (typed, value) in [("", json!(null)), ("5", json!(5)), ("0.25", json!(0.25)), ("a lot", json!("a lot"))] {
             assert_eq!(number(typed), value);
+        }
+        for (typed, value) in [("", json!(null)), ("$5", json!(5)), ("0.50 USD", json!(0.5)), ("5 €", json!("5 €"))]
+        {
+            assert_eq!(dollars(typed), value);
         }
         // None of them is a limit, and none may take a limit away.
         for typed in ["NaN", "inf", "1e999"] {
