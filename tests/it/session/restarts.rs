@@ -2,7 +2,7 @@
 
 use super::agents::{RUN, SESSION, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Step, Twin, World};
-use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, KnownTexts};
+use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, known_text_key};
 use agent::task_block;
 use engine::{Command, Event};
 use serde_json::json;
@@ -235,8 +235,7 @@ fn what_runs_knew_that_ended_elsewhere_is_forgotten_at_the_next_start() {
     ask(&mut twin, "work on @a.md");
     assert_eq!(known_texts(&twin.world), 1, "it has read the note");
     let mut world = twin.crash();
-    let key = format!("{KNOWN_TEXTS_KEY_PREFIX}{}", DocId([9; 16]));
-    let value = serde_json::to_vec(&KnownTexts::default()).ok();
+    let (key, value) = (known_text_key(DocId([9; 16]), twin.id("a.md")), Some(b"null".to_vec()));
     world.disk.commit(&[RowWrite::Meta { key, value }]).expect("written");
     assert_eq!(known_texts(&world), 2);
     let mut after = Twin::start(world, 3);
