@@ -344,7 +344,12 @@ impl SessionState {
             Command::MergeBranch { session, from, into } => {
                 self.runs.merge_branch(turn, &mut self.sync, session, from, into)
             }
-            Command::DeleteSession { session } => self.runs.delete_session(turn, &mut self.sync, session, true),
+            Command::DeleteSession { session } => {
+                self.runs.delete_session(turn, &mut self.sync, session, true)?;
+                let runs = &self.runs.run_summaries;
+                self.files.notes.forget_known_texts(turn, |run| !runs.contains_key(run));
+                Ok(())
+            }
             Command::ProposeTool { tool } => self.runs.propose_tool(turn, &self.sync, &self.workspace, *tool),
             Command::ApproveTool { name, version } => {
                 self.runs.approve_tool(turn, &self.sync, &self.workspace, name, version)

@@ -179,7 +179,7 @@ impl std::fmt::Debug for RegistryDoc {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RegistryWrite {
     /// A new version of a tool.
-    Version(UserTool),
+    Version(Box<UserTool>),
     /// The version that may be used was set; `None` if none may be.
     Approved {
         /// The tool's name.
@@ -299,8 +299,11 @@ mod tests {
             ..UserTool::default()
         };
         let approved = |version| RegistryWrite::Approved { name: "double".to_owned(), version };
-        doc.commit(&[RegistryWrite::Version(tool(1)), approved(Some(1)), RegistryWrite::Version(tool(2))], 0)
-            .expect("kept");
+        doc.commit(
+            &[RegistryWrite::Version(Box::new(tool(1))), approved(Some(1)), RegistryWrite::Version(Box::new(tool(2)))],
+            0,
+        )
+        .expect("kept");
         let again = RegistryDoc::load(id, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
         let one = &again.tools()[0];
         assert_eq!(

@@ -14,6 +14,12 @@ use typeset::ansi::PROGRESS_MIME_TYPE;
 /// Maximum length of an input line in bytes; longer lines are split.
 const MAX_INPUT_LINE_BYTES: usize = 1 << 20;
 
+/// Longest wait for a cell that another program runs, in seconds, unless `--timeout` says how long a cell may take.
+const OTHER_RUN_TIMEOUT_SECONDS: u64 = 60;
+/// Interval at which the command says what it waits for. One whose user has left by Ctrl+C ends then, because nothing
+/// can be written.
+const OTHER_RUN_NOTICE_INTERVAL: Duration = Duration::from_secs(5);
+
 /// What is new in an execution since the last poll.
 enum ExecutionNews {
     Text { name: String, text: String },
@@ -68,7 +74,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         warn_of_misread_time_limits(scene, note, &chosen)?;
     }
     if scene.json {
-        chosen.iter().try_for_each(|(_, cell)| wait_for_other_run(scene, note, *cell))?;
+        chosen.iter().try_for_each(|place| wait_for_other_run(scene, note, *place, timeout))?;
     }
     let mut code = EXIT_DONE;
     if stale || clean || (only.is_some() && timeout.is_none()) {
@@ -125,13 +131,41 @@ fn save_results(scene: &mut CommandContext<'_>, note: DocId, only: Option<u64>, 
 
 /// Waits until a run of the cell that others asked for is over. A program would get its outputs in place of its own:
 /// those of older code, or of a run that is being interrupted because another program has left.
-fn wait_for_other_run(scene: &CommandContext<'_>, note: DocId, cell: BlockId) -> Result<(), CliError> {
+fn wait_for_other_run(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    (number, cell): (usize, BlockId),
+    timeout: Option<u64>,
+) -> Result<(), CliError> {
     let running = move |session: &Session| {
         let execution = session.note(note)?.latest_execution(cell)?;
         (!execution.status.is_final()).then_some(execution.id)
     };
     let Some(id) = scene.handle.read(running)? else { return Ok(()) };
-    scene.handle.wait(None, move |session: &Session| (running(session) != Some(id)).then_some(()))?;
+    let seconds = timeout.unwrap_or(OTHER_RUN_TIMEOUT_SECONDS);
+    // As for the cell itself, 0 is no limit.
+    let mut left = (seconds > 0).then(|| Duration::from_secs(seconds));
+    let mut has_said = false;
+    loop {
+        let pause = left.map_or(OTHER_RUN_NOTICE_INTERVAL, |left| left.min(OTHER_RUN_NOTICE_INTERVAL));
+        let is_over = move |session: &Session| (running(session) != Some(id)).then_some(());
+        if scene.handle.wait(Some(pause), is_over)?.is_some() {
+            break;
+        }
+        left = left.map(|left| left.saturating_sub(pause));
+        if left == Some(Duration::ZERO) {
+            let why = format!(
+                "cell {number} still runs for another program after {seconds} s; try again later, or stop it with \
+                 `tracebook run NOTE --stop`"
+            );
+            return Err(CliError { code: EXIT_FAILED, why });
+        }
+        writeln!(scene.errors, "tracebook: waiting for cell {number}, which another program runs; Ctrl+C ends this")?;
+        has_said = true;
+    }
+    if has_said {
+        writeln!(scene.errors, "tracebook: cell {number} has ended")?;
+    }
     Ok(())
 }
 

@@ -2,12 +2,14 @@
 //! the sandbox. They are in `config.yaml`, which checks what is typed.
 
 use agent::config::AgentConfig;
+use agent::dollar_amount::parse_dollar_amount;
 use agent_ui::config_writer::config_value;
 use host::maintenance::config_edit::ConfigChange;
 use serde_json::Value;
 use ui::setting_rows::{SettingsRows, text};
 
-/// What separates entries of a list of tools. An entry such as `write_file: a,b/*` may have commas.
+/// What separates entries of a list of tools. An entry such as `write_file: a,b/*` may have commas; one with `;` is in
+/// quotes.
 const TOOL_SEPARATOR: char = ';';
 
 /// A value of the configuration that is typed.
@@ -38,10 +40,11 @@ static SETTINGS: [TypedSetting; 20] = [
     },
     TypedSetting {
         name: "Tools that always ask",
-        about: "With ; between them, such as write_file; shell: cargo *. A name that no tool has stops runs.",
+        about: "With ; between them, such as write_file; shell: cargo *. An entry with ; is in quotes. A name \
+                that no tool has stops runs.",
         keys: ["approval", "always_approve"],
         hint: "none",
-        kept: |config| tools_text(&config.approval.always_approve),
+        kept: |config| entries_text(&config.approval.always_approve, TOOL_SEPARATOR),
         value: tools,
     },
     TypedSetting {
@@ -49,7 +52,7 @@ static SETTINGS: [TypedSetting; 20] = [
         about: "With ; between them. A tool that is in the list above asks.",
         keys: ["approval", "never_approve"],
         hint: "none",
-        kept: |config| tools_text(&config.approval.never_approve),
+        kept: |config| entries_text(&config.approval.never_approve, TOOL_SEPARATOR),
         value: tools,
     },
     TypedSetting {
@@ -57,7 +60,7 @@ static SETTINGS: [TypedSetting; 20] = [
         about: "With ; between them. This wins over all other rules.",
         keys: ["approval", "deny"],
         hint: "none",
-        kept: |config| tools_text(&config.approval.deny),
+        kept: |config| entries_text(&config.approval.deny, TOOL_SEPARATOR),
         value: tools,
     },
     TypedSetting {
@@ -66,7 +69,7 @@ static SETTINGS: [TypedSetting; 20] = [
         keys: ["llm", "cost_limit"],
         hint: "no limit",
         kept: |config| number_text(config.llm.cost_limit),
-        value: number,
+        value: dollars,
     },
     TypedSetting {
         name: "Cost limit of a request",
@@ -74,14 +77,14 @@ static SETTINGS: [TypedSetting; 20] = [
         keys: ["llm", "request_cost_limit"],
         hint: "no limit",
         kept: |config| number_text(config.llm.request_cost_limit),
-        value: number,
+        value: dollars,
     },
     TypedSetting {
         name: "Fallback models",
         about: "Providers that are asked, in this order, when the chosen one doesn't answer. With commas.",
         keys: ["llm", "fallback"],
         hint: "none",
-        kept: |config| config.llm.fallback.join(", "),
+        kept: |config| entries_text(&config.llm.fallback, ','),
         value: |typed| entries(typed, ','),
     },
     TypedSetting {
@@ -177,7 +180,7 @@ static SETTINGS: [TypedSetting; 20] = [
         about: "Paths below a project's folder that agents and cells don't see. With commas.",
         keys: ["sandbox", "hidden"],
         hint: "none",
-        kept: |config| config.sandbox.hidden.as_deref().unwrap_or_default().join(", "),
+        kept: |config| entries_text(config.sandbox.hidden.as_deref().unwrap_or_default(), ','),
         value: |typed| entries(typed, ','),
     },
     TypedSetting {
@@ -185,7 +188,7 @@ static SETTINGS: [TypedSetting; 20] = [
         about: "Paths below a project's folder that agents and cells don't change. With commas.",
         keys: ["sandbox", "read_only"],
         hint: "none",
-        kept: |config| config.sandbox.read_only.as_deref().unwrap_or_default().join(", "),
+        kept: |config| entries_text(config.sandbox.read_only.as_deref().unwrap_or_default(), ','),
         value: |typed| entries(typed, ','),
     },
 ];
@@ -214,6 +217,11 @@ fn number(typed: &str) -> Value {
     whole.or(finite).unwrap_or_else(|| typed.into())
 }
 
+/// Returns an amount that's typed as `$5` or `5 USD`, or what was typed.
+fn dollars(typed: &str) -> Value {
+    number(&parse_dollar_amount(typed).map_or_else(|| typed.to_owned(), |amount| amount.to_string()))
+}
+
 fn time(typed: &str) -> Value {
     if typed.is_empty() { Value::Null } else { typed.into() }
 }
@@ -222,12 +230,27 @@ fn tools(typed: &str) -> Value {
     entries(typed, TOOL_SEPARATOR)
 }
 
+/// Returns the entries of a list. A separator between double quotes is part of its entry.
 fn entries(typed: &str, separator: char) -> Value {
-    typed.split(separator).map(str::trim).filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into()
+    let mut is_quoted = false;
+    let parts = typed.split(|letter: char| {
+        is_quoted ^= letter == '"';
+        letter == separator && !is_quoted
+    });
+    let entry = |part: &str| match part.trim().strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => part.trim().to_owned(),
+    };
+    parts.map(entry).filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into()
 }
 
-fn tools_text(list: &[String]) -> String {
-    list.join("; ")
+/// Formats a list as [`entries`] reads it.
+fn entries_text(list: &[String], separator: char) -> String {
+    let entry = |entry: &String| match entry.contains(['"', separator]) {
+        true => format!("\"{}\"", entry.replace('"', "\"\"")),
+        false => entry.clone(),
+    };
+    list.iter().map(entry).collect::<Vec<_>>().join(&format!("{separator} "))
 }
 
 fn number_text(number: Option<f64>) -> String {
@@ -250,7 +273,7 @@ fn time_text(limit: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{entries, number, time_text};
+    use super::{dollars, entries, entries_text, number, time_text};
     use serde_json::json;
 
     #[test]
@@ -258,11 +281,19 @@ mod tests {
         for (typed, value) in [("", json!(null)), ("5", json!(5)), ("0.25", json!(0.25)), ("a lot", json!("a lot"))] {
             assert_eq!(number(typed), value);
         }
+        for (typed, value) in [("", json!(null)), ("$5", json!(5)), ("0.50 USD", json!(0.5)), ("5 €", json!("5 €"))]
+        {
+            assert_eq!(dollars(typed), value);
+        }
         // None of them is a limit, and none may take a limit away.
         for typed in ["NaN", "inf", "1e999"] {
             assert_eq!(number(typed), json!(typed));
         }
         assert_eq!(entries("shell: cargo *;; write_file ;", ';'), json!(["shell: cargo *", "write_file"]));
+        assert_eq!(entries(r#"shell: echo "a; b"; deploy"#, ';'), json!([r#"shell: echo "a; b""#, "deploy"]));
+        let list =
+            ["shell: make; true", r#"shell: echo "a; b""#, r#"shell: say "a"#, "write_file: a,b/*"].map(String::from);
+        assert_eq!(entries(&entries_text(&list, ';'), ';'), json!(list), "what is shown is read again");
         for (limit, text) in [(180_000, "3 min"), (3_600_000, "1 h"), (1_500, "1.5 s"), (90_000, "90 s")] {
             assert_eq!(time_text(Some(limit)), text);
         }

@@ -1,14 +1,32 @@
 //! What a run knows of the notes that it has read, so that it doesn't overwrite what the user, other runs or other
 //! programs have changed since.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::DocId;
 use text::diff;
 use text::note_merge::merge_notes;
 
-/// Prefix of the keys under which the database keeps what each active run knows, for a restart.
+/// Prefix of the keys under which the database keeps what each active run knows, for a restart: a row for each run and
+/// note, so that a change writes no other notes again.
 pub const KNOWN_TEXTS_KEY_PREFIX: &str = "known-texts/";
+
+/// Returns the key of the row for a run and a note.
+pub fn known_text_key(run: DocId, note: DocId) -> String {
+    format!("{KNOWN_TEXTS_KEY_PREFIX}{run}/{note}")
+}
+
+/// Returns what each run knows by these rows. Unreadable ones are left out.
+pub fn known_texts_of_rows(rows: &[(String, Vec<u8>)]) -> BTreeMap<DocId, KnownTexts> {
+    let mut runs: BTreeMap<DocId, KnownTexts> = BTreeMap::new();
+    for (key, value) in rows {
+        let ids = key.strip_prefix(KNOWN_TEXTS_KEY_PREFIX).and_then(|ids| ids.split_once('/'));
+        let Some((Ok(run), Ok(note))) = ids.map(|(run, note)| (run.parse(), note.parse())) else { continue };
+        if let Ok(text) = serde_json::from_slice(value) {
+            runs.entry(run).or_default().notes.insert(note, text);
+        }
+    }
+    runs
+}
 
 /// What is said of a write that was merged with another run's changes.
 pub const MERGED_WRITE_REMARK: &str = "It was changed since you read it, by the user or another agent, so your text \
@@ -16,7 +34,7 @@ pub const MERGED_WRITE_REMARK: &str = "It was changed since you read it, by the 
 
 /// The notes that a run has read. The text that the run knows is kept from the moment on at which somebody else
 /// changes the note.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownTexts {
     notes: BTreeMap<DocId, Option<String>>,
 }
@@ -36,6 +54,16 @@ pub struct MergedWrite {
 pub struct ConflictingWriteError(pub String);
 
 impl KnownTexts {
+    /// Returns the notes that the run has read.
+    pub fn notes(&self) -> impl Iterator<Item = DocId> {
+        self.notes.keys().copied()
+    }
+
+    /// Returns the row's value for a note; `None` if the run hasn't read it.
+    pub fn row_value(&self, note: DocId) -> Option<Vec<u8>> {
+        serde_json::to_vec(self.notes.get(&note)?).ok()
+    }
+
     /// Records that the run knows a note's current text. Returns whether that is new.
     pub fn record_read(&mut self, note: DocId) -> bool {
         self.notes.insert(note, None) != Some(None)
@@ -119,5 +147,20 @@ mod tests {
         let why = write(&mut known, "# A\n\none\n\ntwo\n\nthree, ours\n", theirs).expect_err("a conflict").0;
         assert!(why.contains("+three, theirs") && why.contains("+three, ours") && why.ends_with(theirs), "{why}");
         assert_eq!(write(&mut known, "three, both\n", theirs), plain("three, both\n"));
+    }
+
+    #[test]
+    fn rows_hold_what_runs_know() {
+        let (run, other) = (DocId([2; 16]), DocId([3; 16]));
+        let mut known = KnownTexts::default();
+        known.record_read(NOTE);
+        known.record_read(other);
+        known.record_change_by_other(NOTE, "# A\n");
+        let row = |note| (known_text_key(run, note), known.row_value(note).expect("a row"));
+        let bad = (known_text_key(run, run), b"{".to_vec());
+        let old = (format!("{KNOWN_TEXTS_KEY_PREFIX}{run}"), b"{}".to_vec());
+        let rows = [row(NOTE), bad, row(other), old];
+        assert_eq!(known_texts_of_rows(&rows), BTreeMap::from([(run, known.clone())]));
+        assert_eq!(known.row_value(run), None);
     }
 }

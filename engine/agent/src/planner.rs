@@ -155,6 +155,19 @@ pub fn check_budget(tasks: &[TaskBlock], budget: Option<f64>) -> Result<(), Task
     }
 }
 
+/// Parses a plan, and gives its tasks ids that a note can hold.
+///
+/// # Errors
+/// Returns an error if the arguments aren't a plan.
+pub fn read_plan(arguments: &Map<String, Value>) -> Result<TaskPlan, TaskPlanError> {
+    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
+    for task in &mut plan.tasks {
+        task.id = task_block::note_task_id(&task.id)?;
+        task.needs = task.needs.iter().map(|need| task_block::note_task_id(need)).collect::<Result<_, _>>()?;
+    }
+    Ok(plan)
+}
+
 /// Parses and checks a plan.
 ///
 /// # Errors
@@ -164,11 +177,7 @@ pub fn parse_plan(
     tools: &BTreeSet<String>,
     budget: Option<f64>,
 ) -> Result<TaskPlan, TaskPlanError> {
-    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
-    for task in &mut plan.tasks {
-        task.id = task_block::note_task_id(&task.id)?;
-        task.needs = task.needs.iter().map(|need| task_block::note_task_id(need)).collect::<Result<_, _>>()?;
-    }
+    let plan = read_plan(arguments)?;
     task_block::execution_order(&plan.tasks, tools)?;
     check_budget(&plan.tasks, budget)?;
     Ok(plan)

@@ -3,6 +3,7 @@
 //! block below it. Pure: texts in, texts out.
 
 use crate::deadline::Deadline;
+use crate::dollar_amount;
 use crate::memory::ReplayMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -303,22 +304,17 @@ fn cost_limit(words: &str) -> Option<Option<f64>> {
     let has = |names: &[&str]| lower.split(|letter: char| !letter.is_alphabetic()).any(|word| names.contains(&word));
     let noun = ["cost", "budget"].iter().filter_map(|noun| Some(lower.find(noun)? + noun.len())).min();
     let after = &lower[noun.filter(|_| has(&["max", "maximum"]) && has(&["cost", "costs", "budget"]))?..];
-    let amount = match lower.split_once('$') {
-        Some((_, amount)) => amount,
-        None => after.trim_start_matches(['s', ':', '=', ' ']).trim_start_matches("usd"),
-    };
-    let amount = amount.trim_start();
+    if let Some(amount) = dollar_amount::find_dollar_amount(&lower) {
+        return Some(amount);
+    }
+    // Without a sign the unit has to be dollars, if there is one.
+    let amount = after.trim_start_matches(['s', ':', '=', ' ']);
     let end = amount.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(amount.len());
-    let (digits, rest) = amount.split_at(end);
-    // `0,20` isn't 0, and without the sign the unit has to be dollars.
-    let goes_on = rest.starts_with(',') && rest[1..].starts_with(|letter: char| letter.is_ascii_digit());
-    let unit = rest.trim_matches([' ', '.']);
-    let is_other = !digits.is_empty() && OTHER_BUDGET_UNITS.contains(&unit.split(' ').next().unwrap_or_default());
-    if is_other && !lower.contains('$') {
+    let (digits, unit) = (&amount[..end], amount[end..].trim_matches([' ', '.']));
+    if !digits.is_empty() && OTHER_BUDGET_UNITS.contains(&unit.split(' ').next().unwrap_or_default()) {
         return None;
     }
-    let is_dollars = lower.contains('$') || matches!(unit, "" | "usd" | "dollar" | "dollars" | "us dollars");
-    Some(digits.trim_end_matches('.').parse().ok().filter(|_| is_dollars && !goes_on))
+    Some(dollar_amount::parse_dollar_amount(digits).filter(|_| matches!(unit, "" | "dollar")))
 }
 
 impl TaskBlock {
@@ -607,10 +603,19 @@ mod tests {
             ("maximum costs: $.5 per run", Some(Some(0.5))),
             ("max budget 0.20", Some(Some(0.2))),
             ("Max cost USD 3", Some(Some(3.0))),
+            ("Max cost 5$", Some(Some(5.0))),
+            ("Max cost: 5.00 $ per run", Some(Some(5.0))),
+            ("Max cost 5 USD per run", Some(Some(5.0))),
+            ("Max 3 calls, max cost US$5", Some(Some(5.0))),
+            ("Max budget 5000 tokens or 5 USD", Some(Some(5.0))),
             ("Max cost = 3 US dollars.", Some(Some(3.0))),
             ("Max cost banana", Some(None)),
             ("Max cost $-1", Some(None)),
             ("Max cost $0,20", Some(None)),
+            ("Max cost 0,20$", Some(None)),
+            ("Max cost 1 000 USD", Some(None)),
+            ("Max cost $5k", Some(None)),
+            ("Max cost two dollars", Some(None)),
             ("Max cost 3 EUR", Some(None)),
             ("Max cost", Some(None)),
             ("Maximize cost savings", None),

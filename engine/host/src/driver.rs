@@ -597,7 +597,10 @@ impl Driver {
                 }
                 Effect::Answer { note, text } => self.kernels.answer_input_request(note, &text),
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
-                Effect::KillKernel { note } => self.kernels.kill(note),
+                Effect::KillKernel { note } => {
+                    let busy = |note: &engine::Note| matches!(note.kernel, engine::KernelPhase::Busy(_));
+                    self.kernels.kill(note, self.session.note(note).is_some_and(busy));
+                }
                 Effect::LoadSession { session } => {
                     self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadSession { session })));
                 }

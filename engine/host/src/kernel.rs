@@ -41,8 +41,10 @@ const MAX_PENDING_INQUIRIES: usize = 64;
 
 /// How long the program waits at shutdown for kernels to save their variables.
 const STATE_SAVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a single kernel may take to save its variables when it's ended while the program runs.
+/// How long a kernel that runs a cell may take to save its variables when it's ended while the program runs.
 const STATE_KILL_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How long an idle kernel may take: it's saving what its last cell left, which takes seconds if that is large.
+const IDLE_STATE_SAVE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval for checking whether a kernel has ended.
 const STATE_SAVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -222,7 +224,7 @@ impl RunningKernels {
         let (inbox, workspace) = (self.inbox.clone(), self.workspace.clone());
         let query = CollectionQuery { note, query, request, requests, alive, inbox, workspace };
         if query.start().is_err() {
-            self.kill(note); // the cell ends with it
+            self.kill(note, true); // the cell ends with it
         }
     }
 
@@ -313,12 +315,13 @@ impl RunningKernels {
         self.send_message(note, &request);
     }
 
-    /// Kills the note's kernel. Its reader reports the end to the session.
-    pub(crate) fn kill(&mut self, note: DocId) {
+    /// Kills the note's kernel. Its reader reports the end to the session. `is_busy`: it runs a cell.
+    pub(crate) fn kill(&mut self, note: DocId, is_busy: bool) {
         match self.running.remove(&note) {
             Some(kernel) if kernel.saves_state => {
                 self.ending.retain(|alive| alive.load(Ordering::Acquire));
-                self.ending.push(kernel.shut_down(STATE_KILL_TIMEOUT));
+                let limit = if is_busy { STATE_KILL_TIMEOUT } else { IDLE_STATE_SAVE_TIMEOUT };
+                self.ending.push(kernel.shut_down(limit));
             }
             Some(kernel) => KernelProcess::end_process(&kernel.process),
             None => self.inbox.send_event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),

@@ -3,7 +3,7 @@
 //! It only reads and decides nothing. Tests use it with the in-memory disk.
 
 use crate::error::OpenError;
-use agent::known_texts::KNOWN_TEXTS_KEY_PREFIX;
+use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, known_texts_of_rows};
 use agent::policy::PolicyRule;
 use anyhow::anyhow;
 use engine::event::{
@@ -93,7 +93,7 @@ pub fn load_workspace_start(
         gone: read_json(reader.as_ref(), GONE_FILES_KEY)?.unwrap_or_default(),
         sessions: read_entries(reader.as_ref(), SESSION_KEY_PREFIX)?,
         runs: read_entries(reader.as_ref(), RUN_KEY_PREFIX)?,
-        known_texts: read_entries(reader.as_ref(), KNOWN_TEXTS_KEY_PREFIX)?,
+        known_texts: known_texts_of_rows(&reader.metas_with_prefix(KNOWN_TEXTS_KEY_PREFIX)?),
         shares: read_json(reader.as_ref(), SYNC_SHARES_KEY)?.unwrap_or_default(),
         sync_log: read_json(reader.as_ref(), SYNC_LOG_KEY)?.unwrap_or_default(),
         sync_kept: SavedSyncState {

@@ -251,7 +251,8 @@ fn wrong_words_and_wrong_files_are_said() {
     house.run(&["ask", " "]).refused(2, "enter a goal");
     house.run(&["ask", "x", "--session", "abc"]).refused(2, "no session abc");
     house.run(&["ask", "x", "--project", "else"]).refused(2, "no project else");
-    house.run(&["ask", "x", "--budget", "much"]).refused(2, "US dollars");
+    house.run(&["ask", "x", "--budget", "much"]).refused(2, "US dollars, such as 0.50, not “much”");
+    house.run(&["ask", "x", "--budget", "5 EUR"]).refused(2, "not “5 EUR”");
     house.run(&["steps", "last"]).refused(2, "nothing was asked yet");
     house.run(&["approvals", "x/y", "--allow"]).refused(2, "nothing waits");
     house.write("W/config.yaml", b"llm:\n  default_provider: [\n");
@@ -531,7 +532,7 @@ fn a_budget_is_kept() {
     let known = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}";
     let priced = text.replace("context: 32000}", known);
     house.write("W/config.yaml", format!("{priced}  cost_limit: null\n").as_bytes());
-    let done = house.run(&["ask", "work", "--budget", "$20", "--json"]).code(1);
+    let done = house.run(&["ask", "work", "--budget", "20 USD", "--json"]).code(1);
     let last = done.lines().pop().expect("a step");
     let why = "has used $14.0000 of its $20.00, and the next call costs about $7.0000.";
     assert!(last["type"] == "error" && last["message"].to_string().contains(why), "{last}");

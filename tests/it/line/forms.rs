@@ -1,7 +1,7 @@
 //! The output formats that programs rely on: what each command prints on success, with and without `--json`.
 
 use super::{CELLS, COMMANDS, house, keys};
-use crate::program::{House, PROGRAM, finish, line};
+use crate::program::{House, PROGRAM, finish, line, until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -154,6 +154,21 @@ fn a_cell_that_does_not_end_is_stopped_by_its_timeout() {
     let done = house.run(&["run", "a.md", "--timeout", "1", "--json"]).code(1);
     assert!(done.lines().iter().all(|line| line["cell"] == 1), "cell 2 ran");
     assert_eq!(house.run(&["run", "a.md", "--cell", "2", "--timeout", "30"]).good().out, b"1\n");
+}
+
+#[test]
+fn a_program_waits_for_the_run_of_another_one_up_to_its_limit() {
+    let code = "import time\nopen('seen', 'w').close()\ntime.sleep(300)";
+    let house = House::with(&[("a.md", &format!("```python timeout=0\n{code}\n```\n"))]);
+    std::thread::scope(|scope| {
+        let command = house.command(&["run", "a.md"]);
+        let first = scope.spawn(move || finish(command, b""));
+        until("it runs", || house.path("notes/seen").exists());
+        let second = house.run(&["run", "a.md", "--json", "--timeout", "1"]);
+        house.run(&["run", "a.md", "--stop"]).good();
+        first.join().expect("it ends").code(1);
+        second.refused(1, "cell 1 still runs for another program after 1 s");
+    });
 }
 
 #[test]

@@ -4,12 +4,12 @@
 //! `TRACEBOOK_STATES_SEED` repeats a run whose seed a failure printed.
 
 use super::states::science_pack;
-use crate::program::{Done, House, finish, until};
+use crate::program::{Done, House, finish, pass, until};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -101,10 +101,48 @@ impl Model {
     }
 }
 
+/// A process that owns the workspace and its kernels until it's killed.
+struct KernelOwner(Child);
+
+impl KernelOwner {
+    fn start(house: &House, pack: &Path) -> KernelOwner {
+        let mut command = house.command(&["edit", "b"]);
+        command.env("TRACEBOOK_KERNELS", pack);
+        let owner = KernelOwner(command.spawn().expect("started"));
+        until("it owns the workspace", || {
+            let lock: Value =
+                serde_json::from_slice(&std::fs::read(house.path("W/lock")).unwrap_or_default()).unwrap_or_default();
+            lock["pid"] == owner.0.id() && lock["socket"].is_string()
+        });
+        owner
+    }
+
+    /// The process of the note's kernel: a child of the owner that hasn't ended. A kernel whose note is closed saves
+    /// its variables, and ends then.
+    fn kernel(&self) -> Option<u32> {
+        let owner = self.0.id().to_string();
+        let entries = std::fs::read_dir("/proc").expect("processes").flatten();
+        let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.find(|pid| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let about = process_status(*pid);
+            about.is_some_and(|(state, parent)| parent == owner && state != "Z")
+                && words.windows(9).any(|part| part == b"--science")
+        })
+    }
+}
+
+impl Drop for KernelOwner {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 struct Program {
     house: House,
     pack: PathBuf,
-    owner: Child,
+    owner: KernelOwner,
     cells: Vec<CellCode>,
     text: String,
     model: Model,
@@ -127,16 +165,7 @@ impl Program {
         let cells: Vec<CellCode> = (0..CELLS).map(|_| CellCode::random(&mut rng)).collect();
         let text = note_text(&cells);
         let house = House::with(&[("a.md", &text), ("b.md", "# B\n")]);
-        let mut command = house.command(&["edit", "b"]);
-        command.env("TRACEBOOK_KERNELS", &pack);
-        // This process owns the workspace and the kernel until it's killed.
-        let owner = command.spawn().expect("started");
-        let pid = owner.id();
-        until("it owns the workspace", || {
-            let lock: Value =
-                serde_json::from_slice(&std::fs::read(house.path("W/lock")).unwrap_or_default()).unwrap_or_default();
-            lock["pid"] == pid && lock["socket"].is_string()
-        });
+        let owner = KernelOwner::start(&house, &pack);
         let branches = BTreeMap::from([("main".to_owned(), None)]);
         let model = Model { branch: "main".to_owned(), branches, ..Model::default() };
         Program {
@@ -162,24 +191,11 @@ impl Program {
         finish(command, b"")
     }
 
-    /// The process of the note's kernel: a child of the owner that hasn't ended.
-    fn kernel_process(&self) -> Option<u32> {
-        let owner = self.owner.id().to_string();
-        let entries = std::fs::read_dir("/proc").expect("processes").flatten();
-        let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.find(|pid| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let about = process_status(*pid);
-            about.is_some_and(|(state, parent)| parent == owner && state != "Z")
-                && words.windows(9).any(|part| part == b"--science")
-        })
-    }
-
     /// Kills the kernel, if there is one, and waits until it has ended. Returns whether there was one.
     fn kill_kernel(&mut self) -> bool {
-        let Some(pid) = self.kernel_process() else { return false };
-        std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).output().expect("a shell");
-        until("it has ended", || process_status(pid).is_none_or(|(state, _)| state == "Z"));
+        let Some(pid) = self.owner.kernel() else { return false };
+        signal(pid, "KILL");
+        until_ended(pid);
         self.kills += 1;
         true
     }
@@ -209,10 +225,24 @@ impl Program {
         let killed = self.kill_kernel();
         let ended = running.join().expect("ended");
         println!("{}{}", ended.text(), ended.err);
-        if killed && self.kernel_process().is_some() {
-            self.look_after_a_kill_before(self.cells[cell], &ended.text());
-        } else if killed {
-            self.look_after_a_kill();
+        if !killed {
+            return;
+        }
+        self.wait_for_saving();
+        // A cell that printed other values ran after the kill, in a new kernel that began with the last saved state.
+        let printed = ended.text();
+        match printed.contains("= [") && !printed.contains(&self.model.variables().printed()) {
+            true => self.look_after_a_kill_before(self.cells[cell], &printed),
+            false => self.look_after_a_kill(),
+        }
+    }
+
+    /// Waits until no kernel saves any more: the next kernel waits for it. Undo and redo leave everything as it was.
+    fn wait_for_saving(&self) {
+        let undone = self.tracebook(&["kernels", "undo", "a"]);
+        match undone.code {
+            0 => _ = self.tracebook(&["kernels", "redo", "a"]).good(),
+            _ => _ = undone.refused(1, "there is no run to undo"),
         }
     }
 
@@ -251,9 +281,6 @@ impl Program {
         self.model.states.pop();
         let states = std::mem::take(&mut self.model.states);
         self.model = Model { states, ..self.unsure.pop().expect("the model before the run") };
-        // These commands wait until the run's state is saved.
-        self.tracebook(&["kernels", "undo", "a"]).good();
-        self.tracebook(&["kernels", "redo", "a"]).good();
         let (mut states, current) = self.list();
         let run = current.expect("the run's state");
         let at = states.iter().position(|(id, _)| *id == run).expect("listed");
@@ -379,18 +406,19 @@ impl Program {
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.owner.kill().ok();
-        self.owner.wait().ok();
-    }
-}
-
 /// The state and the parent of a process.
 fn process_status(pid: u32) -> Option<(String, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = text.rsplit_once(") ")?.1.split(' ');
     Some((words.next()?.to_owned(), words.next()?.to_owned()))
+}
+
+fn signal(pid: u32, name: &str) {
+    std::process::Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).output().expect("a shell");
+}
+
+fn until_ended(pid: u32) {
+    until("it has ended", || process_status(pid).is_none_or(|(state, _)| state == "Z"));
 }
 
 fn note_text(cells: &[CellCode]) -> String {
@@ -416,4 +444,26 @@ fn variables_are_those_of_a_fresh_run_whatever_happens_to_the_kernel() {
         seed = seed.wrapping_add(1);
     }
     println!("{steps} steps, {kills} kernels killed");
+}
+
+/// A kernel whose note is closed isn't killed while it saves, however little time it gets.
+#[test]
+fn variables_are_saved_after_their_note_is_closed() {
+    let Some(pack) = science_pack() else { return };
+    let code = "import numpy\nx = numpy.random.default_rng(1).bytes(50_000_000)";
+    let house = House::with(&[("a.md", &format!("{HEAD}```python\n{code}\n```\n")), ("b.md", "# B\n")]);
+    let owner = KernelOwner::start(&house, &pack);
+    let tracebook = |words: &[&str]| {
+        let mut command = house.command(words);
+        command.env("TRACEBOOK_KERNELS", &pack);
+        finish(command, b"")
+    };
+    tracebook(&["run", "a"]).good();
+    let kernel = owner.kernel().expect("it still saves");
+    signal(kernel, "STOP");
+    pass(Duration::from_secs(2));
+    signal(kernel, "CONT");
+    until_ended(kernel);
+    let states = tracebook(&["kernels", "states", "a", "--json"]).good().json();
+    assert_eq!(states.as_array().map(Vec::len), Some(1), "{states}");
 }

@@ -2,11 +2,12 @@
 
 use super::agents::{RUN, SESSION, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Step, Twin, World};
-use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, KnownTexts};
+use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, known_text_key};
+use agent::task_block;
 use engine::{Command, Event};
 use serde_json::json;
 use store::disk::{Disk, DiskReader, RowWrite};
-use store::{DecisionRecord, DecisionScope, DocId, MessageRole, RunEnding, StepKind};
+use store::{ActorId, DecisionRecord, DecisionScope, DocId, MessageRole, RunDoc, RunEnding, RunWrite, StepKind};
 
 /// Whether a write to the disk is pending.
 fn writes(twin: &Twin) -> bool {
@@ -189,6 +190,40 @@ fn a_crash_at_any_point_of_a_run() {
     assert!(count > 12 && seen >= 3 && waiting >= 2, "{count} crashes, {seen} steps, {waiting} waiting");
 }
 
+/// An earlier version accepted limits of the cost that it couldn't read, and another device can write any plan.
+#[test]
+fn a_plan_that_can_no_longer_be_carried_out_says_why() {
+    let plan = "- [ ] Write the README ^docs\n  ```yaml\n  constraints: [Max cost $0.50]\n  ```\n";
+    let mut twin = agent(&[("tasks/shop.md", plan)], "");
+    let note = twin.id("tasks/shop.md");
+    let (tasks, _) = task_block::parse_tasks(plan);
+    let (only, budget, allow) = (None, None, Vec::new());
+    twin.command(Command::RunTasks { run: RUN, session: SESSION, note, tasks, only, budget, allow }).expect("begun");
+    twin.rest();
+    assert_eq!(twin.models.len(), 1, "the task has begun");
+    let mut world = twin.crash();
+    let chunks = world.disk.chunks(RUN).expect("read").into_iter().map(|chunk| chunk.bytes).collect::<Vec<_>>();
+    let mut doc = RunDoc::load(RUN, &chunks, ActorId::from([99; 16])).expect("read").doc;
+    let is_plan = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == "plan");
+    let step = doc.steps().into_iter().find(|step| is_plan(&step.kind)).expect("the plan");
+    let step = serde_json::to_string(&step).expect("text").replace("$0.50", "€1");
+    let step = serde_json::from_str(&step).expect("a step");
+    let bytes = doc.commit(&RunWrite { steps: vec![&step], ..RunWrite::default() }, 1).expect("written");
+    world.disk.commit(&[RowWrite::Chunk { doc: RUN, bytes }]).expect("written");
+    let mut twin = Twin::start(world, 4);
+    twin.setup = setup("");
+    twin.rest();
+    twin.command(Command::OpenRun { run: RUN }).expect("opened");
+    twin.rest();
+    twin.command(Command::ReadSetup).expect("read");
+    twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect("resumed");
+    twin.rest();
+    let over = run(&twin);
+    let Some(StepKind::Error { message, .. }) = over.steps.last().map(|step| &step.kind) else { panic!("no reason") };
+    assert!(message.contains("the task docs says “Max cost €1”") && message.contains("run it again"), "{message}");
+    assert_eq!((over.about.ending, twin.models.len()), (Some(RunEnding::Failed), 0));
+}
+
 /// Which runs the disk has rows of known texts for.
 fn known_texts(world: &World) -> usize {
     world.disk.metas_with_prefix(KNOWN_TEXTS_KEY_PREFIX).expect("read").len()
@@ -200,8 +235,7 @@ fn what_runs_knew_that_ended_elsewhere_is_forgotten_at_the_next_start() {
     ask(&mut twin, "work on @a.md");
     assert_eq!(known_texts(&twin.world), 1, "it has read the note");
     let mut world = twin.crash();
-    let key = format!("{KNOWN_TEXTS_KEY_PREFIX}{}", DocId([9; 16]));
-    let value = serde_json::to_vec(&KnownTexts::default()).ok();
+    let (key, value) = (known_text_key(DocId([9; 16]), twin.id("a.md")), Some(b"null".to_vec()));
     world.disk.commit(&[RowWrite::Meta { key, value }]).expect("written");
     assert_eq!(known_texts(&world), 2);
     let mut after = Twin::start(world, 3);

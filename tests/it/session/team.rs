@@ -475,8 +475,8 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     answer(&mut twin, said("", &[("plan", circle)]));
     assert!(results(run(&twin))[0].1.contains("circle"), "{:?}", results(run(&twin)));
     let plan: Value = json!({"project": "rain", "tasks": [
-        {"id": "sum", "goal": "Sum the rain of each day", "agent": "meteorologist"},
-        {"id": "write", "goal": "Write output/data/rain.md", "needs": ["sum"]}],
+        {"id": "sum_up", "goal": "Sum the rain of each day", "agent": "meteorologist"},
+        {"id": "write", "goal": "Write output/data/rain.md", "needs": ["sum_up"]}],
         "agents": [{"name": "meteorologist", "description": "Knows: weather", "prompt": "You know the weather."}]});
     answer(&mut twin, said("", &[("plan", plan)]));
     // The standard folders are made by ordinary tools: checked by the policy, recorded as changes.
@@ -496,7 +496,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
         done(&mut twin, fine("made"));
     }
     twin.pass(5_000);
-    assert!(twin.file("projects/rain/tasks/plan.md").expect("kept").contains("- [/] Sum the rain of each day ^sum"));
+    assert!(twin.file("projects/rain/tasks/plan.md").expect("kept").contains("- [/] Sum the rain of each day ^sum-up"));
     let definition = twin.file("projects/rain/components/agents/meteorologist.md").expect("made");
     assert!(definition.contains("You know the weather."), "{definition}");
     assert!(twin.models[0].1.system.contains("\nYou know the weather.\n"), "{}", twin.models[0].1.system);

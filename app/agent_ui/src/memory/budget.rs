@@ -6,6 +6,7 @@ use super::widgets;
 use crate::agent::model_picker::current_endpoint;
 use crate::config_writer::{ConfigWriter, config_value};
 use crate::panel_action::PanelAction;
+use agent::dollar_amount::parse_dollar_amount;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
@@ -206,13 +207,12 @@ impl BudgetPage {
 
 /// Returns the value of a limit as it was typed; null for no limit, and `None` if it isn't an amount.
 fn parse_limit(typed: &str) -> Option<Value> {
-    let typed = typed.trim().trim_start_matches('$').trim();
-    if typed.is_empty() {
+    if typed.trim().trim_start_matches('$').is_empty() {
         return Some(Value::Null);
     }
-    let dollars = typed.parse::<f64>().ok().filter(|dollars| dollars.is_finite() && *dollars >= 0.0)?;
+    let dollars = parse_dollar_amount(typed)?;
     // A whole amount is written without a fraction.
-    Some(typed.parse::<u64>().map_or_else(|_| Value::from(dollars), Value::from))
+    Some(dollars.to_string().parse::<u64>().map_or_else(|_| Value::from(dollars), Value::from))
 }
 
 /// Draws a line of muted text.

@@ -62,7 +62,7 @@ struct RunNews {
 
 pub(crate) fn parse_budget(word: Option<&str>) -> Result<Option<f64>, CliError> {
     let Some(word) = word else { return Ok(None) };
-    let amount = word.trim_start_matches('$').parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
+    let amount = agent::dollar_amount::parse_dollar_amount(word);
     amount.map(Some).ok_or_else(|| CliError::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
 }
 

@@ -58,10 +58,12 @@ impl SavedStatesForm {
         let lanes = graph.iter().map(|row| row.lane + 1).max().unwrap_or(1);
         let mut decision = None;
         let found = states.states.iter().zip(&graph).rev().filter(|(state, _)| is_match(state, &query));
-        ScrollArea::vertical().id_salt("states").max_height(LIST_HEIGHT).show(ui, |ui| {
+        let found: Vec<_> = found.take(MAX_LISTED_STATES).collect();
+        let list = ScrollArea::vertical().id_salt("states").max_height(LIST_HEIGHT);
+        let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing.y);
+        list.show_rows(ui, STATE_ROW_HEIGHT, found.len(), |ui, visible| {
             ui.set_width(ui.available_width());
-            ui.spacing_mut().item_spacing.y = 0.0;
-            for (state, row) in found.take(MAX_LISTED_STATES) {
+            for (state, row) in found.into_iter().skip(visible.start).take(visible.len()) {
                 let forks = states.branches.iter().filter(|(_, at)| at.as_ref() == Some(&state.state));
                 let look = StateRowLook {
                     row: query.is_empty().then_some(row),
@@ -74,6 +76,7 @@ impl SavedStatesForm {
                 });
             }
         });
+        ui.spacing_mut().item_spacing.y = spacing;
         self.graph = graph;
         if states.thinned > 0 {
             ui.add_space(space::S);
@@ -102,7 +105,8 @@ impl SavedStatesForm {
         let body = rect.with_max_x(child.min_rect().left() - space::XS);
         let response = ui.interact(body, ui.scope_id().with("state"), Sense::click());
         if response.gained_focus() {
-            response.scroll_to_me(None);
+            // A part of the next row, too: rows out of sight aren't drawn, so Tab wouldn't reach them.
+            ui.scroll_to_rect(rect.expand2(vec2(0.0, STATE_ROW_HEIGHT / 2.0)), None);
         }
         paint_row(ui, &response, look.is_current);
         paint_lines(ui, body, look, state.pinned);
@@ -244,4 +248,39 @@ fn paint_texts(ui: &Ui, body: Rect, state: &SavedState, look: &StateRowLook<'_>)
     paint_clipped_text(ui, below, body.right() - left - space::S, about, &caption, colours.muted);
     let at = pos2(right, body.top() + 4.0);
     paint_clipped_text(ui, at, body.right() - right, &size_and_time(state), &caption, colours.muted);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::saved_states::{ForkSupport, SavedStatesView};
+    use host::kernel_states::state_graph;
+    use std::path::PathBuf;
+    use store::DocId;
+
+    #[test]
+    fn only_visible_states_are_drawn() {
+        let state = |number: usize| SavedState {
+            state: number.to_string(),
+            parent: number.checked_sub(1).map(|before| before.to_string()),
+            kept_ancestor: number.checked_sub(1).map(|before| before.to_string()),
+            cell: format!("cell {number}"),
+            ..SavedState::default()
+        };
+        let states = NoteStates { states: (0..400).map(state).collect(), ..NoteStates::default() };
+        let places = (PathBuf::new(), PathBuf::new());
+        let mut form = SavedStatesForm::new(DocId([1; 16]), SavedStatesView::Graph, ForkSupport::Saved, places);
+        form.graph = state_graph(&states.states);
+        let ctx = egui::Context::default();
+        ui::theme::install_theme(&ctx);
+        ctx.enable_accesskit();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            form.show_graph(ui, &states);
+        });
+        output.textures_delta.clear(); // nobody draws it
+        let nodes = output.platform_output.accesskit_update.expect("a tree").nodes;
+        let drawn: Vec<&str> =
+            nodes.iter().filter_map(|(_, node)| node.label()?.strip_prefix("More about the state after ")).collect();
+        assert!(drawn.contains(&"cell 399") && drawn.len() < 12, "{drawn:?}");
+    }
 }

@@ -13,6 +13,7 @@ use ::kernel_states::{
 use engine::{Event, SharedStateJob, SharedStateOutcome};
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
@@ -94,7 +95,8 @@ pub(crate) fn start_shared_state_job(
     let is_fetch = matches!(job, SharedStateJob::Fetch(_) | SharedStateJob::FetchAnyway(_));
     let (workspace, inbox, with) = (workspace.to_owned(), inbox.clone(), sync.clone());
     let task = move || {
-        let outcome = run_shared_state_job(&workspace, &with, (note, volume), job);
+        let run = || run_shared_state_job(&workspace, &with, (note, volume), job);
+        let outcome = outcome_or_panic(is_fetch, run);
         inbox.send_event(Event::SharedStateDone { note, outcome });
     };
     if is_fetch {
@@ -107,6 +109,14 @@ pub(crate) fn start_shared_state_job(
         });
         let _ = queue.send(Box::new(task)); // the thread ends only with the program
     }
+}
+
+/// Returns the outcome of a job even if it panics, which the panic hook logs: later jobs need the thread, and the note
+/// waits for an outcome.
+fn outcome_or_panic(is_fetch: bool, run: impl FnOnce() -> SharedStateOutcome) -> SharedStateOutcome {
+    let failed = if is_fetch { SharedStateOutcome::FetchFailed } else { SharedStateOutcome::ShareFailed };
+    let panicked = |_| failed("the variables can't be transferred; this is a fault of Tracebook's".to_owned());
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked)
 }
 
 fn run_shared_state_job(
@@ -190,13 +200,22 @@ fn copy_into_folder(from: &Path, folder: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(&part, above.join(&name))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use super::copy_into_folder;
-    use std::os::unix::fs::symlink;
+    use super::*;
 
     #[test]
+    fn a_job_that_panics_has_failed() {
+        let panicked = |is_fetch| outcome_or_panic(is_fetch, || panic!("a test"));
+        assert!(matches!(panicked(false), SharedStateOutcome::ShareFailed(why) if why.contains("a fault")));
+        assert!(matches!(panicked(true), SharedStateOutcome::FetchFailed(why) if why.contains("a fault")));
+        assert_eq!(outcome_or_panic(false, || SharedStateOutcome::Unshared), SharedStateOutcome::Unshared);
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn no_link_in_a_folder_of_states_is_followed() {
+        use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().expect("a folder");
         let at = |name: &str| dir.path().join(name);
         let read = |name: &str| std::fs::read_to_string(at(name)).expect("text");

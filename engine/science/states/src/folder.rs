@@ -478,7 +478,7 @@ impl StateFolder {
             return Err(StateError::OtherPack);
         }
         let places = self.places_of(&state);
-        let mut memory = SavedMemory { bytes: vec![0; state.memory], places, ..SavedMemory::default() };
+        let mut memory = SavedMemory::of_pages(vec![0; state.memory], places);
         let mut wanted: BTreeMap<u32, Vec<(usize, &mut [u8])>> = BTreeMap::new();
         for (place, page) in memory.places.iter().zip(memory.bytes.chunks_exact_mut(PAGE_BYTES)) {
             if let PagePlace::Segment(segment, at) = place {

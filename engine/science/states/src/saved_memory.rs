@@ -39,6 +39,12 @@ pub struct ChangedPages {
 }
 
 impl SavedMemory {
+    /// Returns memory of which nothing but bytes and places is known.
+    #[must_use]
+    pub(crate) fn of_pages(bytes: Vec<u8>, places: Vec<PagePlace>) -> SavedMemory {
+        SavedMemory { bytes, places, ..SavedMemory::default() }
+    }
+
     /// Returns the memory of an instance that has run nothing, without a copy of it.
     #[must_use]
     pub fn of_fresh(memory: &[u8]) -> SavedMemory {

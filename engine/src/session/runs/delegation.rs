@@ -337,7 +337,7 @@ impl RunsState {
         let text = if success { said.to_owned() } else { format!("{agent} came to no answer (run {short}): {said}") };
         let Some(run) = self.runs.get_mut(&id) else { return };
         if ending == Some(RunEnding::Budget) {
-            run.orchestrator.budget_stop_reason = Some(said.to_owned());
+            run.orchestrator.stop_reason = Some((said.to_owned(), RunEnding::Budget));
         }
         let pending = run.calls.iter().find(|pending| pending.call.id == call);
         let task =

@@ -193,7 +193,7 @@ impl RunsState {
         run.is_awake = true;
         (run.active_since, run.limits) = (None, None);
         run.orchestrator.started_tasks.clear();
-        run.orchestrator.budget_stop_reason = None;
+        run.orchestrator.stop_reason = None;
         run.device = Some(workspace.device.clone());
         run.failed_providers.clear();
         if run.project_read == ProjectReadState::Loaded {

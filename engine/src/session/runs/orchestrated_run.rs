@@ -52,7 +52,7 @@ pub(in crate::session) fn argument_text<'a>(arguments: &'a Map<String, Value>, k
 pub(in crate::session) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
     let (arguments, _) =
         calls_of_tool(run, BuiltInTool::Plan).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
-    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).ok()?;
+    let mut plan = planner::read_plan(arguments).ok()?;
     if plan.project.is_empty() {
         plan.project = planner::slug(&goal_without_mention(run));
     }

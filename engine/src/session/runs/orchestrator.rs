@@ -95,7 +95,7 @@ impl RunsState {
         workspace: &WorkspaceState,
         id: DocId,
     ) {
-        if self.stop_over_budget(turn, files, sync, workspace, id) {
+        if self.stop_before_next_task(turn, files, sync, workspace, id) {
             return;
         }
         let Some(run) = self.runs.get(&id) else { return };
@@ -110,7 +110,7 @@ impl RunsState {
             7 => PhaseOutcome::Finished,
             _ => self.memory_phase(turn, files, sync, id),
         };
-        if matches!(gone, PhaseOutcome::Waiting) || self.stop_over_budget(turn, files, sync, workspace, id) {
+        if matches!(gone, PhaseOutcome::Waiting) || self.stop_before_next_task(turn, files, sync, workspace, id) {
             return;
         }
         let Some(run) = self.runs.get(&id) else { return };
@@ -120,8 +120,8 @@ impl RunsState {
         }
     }
 
-    /// Ends a run whose budget doesn't allow its next task. Returns whether it did.
-    fn stop_over_budget(
+    /// Ends a run whose budget or plan doesn't allow its next task. Returns whether it did.
+    fn stop_before_next_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
         files: &mut FilesState,
@@ -130,9 +130,9 @@ impl RunsState {
         id: DocId,
     ) -> bool {
         let run = self.runs.get_mut(&id);
-        let Some(why) = run.and_then(|run| run.orchestrator.budget_stop_reason.take()) else { return false };
+        let Some((why, ending)) = run.and_then(|run| run.orchestrator.stop_reason.take()) else { return false };
         let words = format!("{why} What was done is kept; the tasks that are left wait.");
-        self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
+        self.fail_run(turn, files, sync, workspace, id, (words, ending));
         true
     }
 
@@ -598,7 +598,7 @@ impl RunsState {
         id: DocId,
     ) -> bool {
         let parallel = self.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
-        let Some(run) = self.runs.get(&id).filter(|run| run.orchestrator.budget_stop_reason.is_none()) else {
+        let Some(run) = self.runs.get(&id).filter(|run| run.orchestrator.stop_reason.is_none()) else {
             return false;
         };
         let open = |pending: &&PendingCall| pending.phase != CallPhase::Done;
@@ -610,14 +610,20 @@ impl RunsState {
         let stand: BTreeMap<&str, TaskStatus> =
             plan.tasks.iter().map(|task| (task.id.as_str(), task_status(run, task))).collect();
         let over = |id: &str| matches!(stand.get(id), Some(TaskStatus::Done));
+        let order = task_block::execution_order(&plan.tasks, &names);
         let mut begun = Vec::new();
-        for at in task_block::execution_order(&plan.tasks, &names).unwrap_or_default() {
-            let task = &plan.tasks[at];
+        for at in order.as_deref().unwrap_or_default() {
+            let task = &plan.tasks[*at];
             let open = !over(&task.id) && stand.get(task.id.as_str()) != Some(&TaskStatus::Cancelled);
             let free = !run.orchestrator.started_tasks.contains(&task.id) && !under.contains(&task.id.as_str());
             if open && free && task.needs.iter().all(|need| over(need)) {
                 begun.push((task.clone(), self.assigned_agent(run, task)));
             }
+        }
+        if let (Err(why), Some(run)) = (order, self.runs.get_mut(&id)) {
+            // An earlier version accepted the plan, or another device changed the run.
+            let words = format!("The plan can't be carried out: {why}. Change its note, and run it again.");
+            run.orchestrator.stop_reason = Some((words, RunEnding::Failed));
         }
         begun.truncate(parallel - busy);
         if begun.is_empty() {
@@ -628,7 +634,7 @@ impl RunsState {
             && let Some(why) = self.over_own_budget(id, 0.0)
         {
             if let Some(run) = self.runs.get_mut(&id) {
-                run.orchestrator.budget_stop_reason = Some(why);
+                run.orchestrator.stop_reason = Some((why, RunEnding::Budget));
             }
             return false;
         }

@@ -9,7 +9,6 @@ use crate::session::state::agent_session::AgentSession;
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::known_texts::KNOWN_TEXTS_KEY_PREFIX;
 use agent::prompt_quote;
 use agent::run_records::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
 use std::collections::BTreeMap;
@@ -335,7 +334,6 @@ impl RunsState {
         for run in runs.keys() {
             writes.push(RowWrite::DeleteDocument { doc: *run });
             writes.push(RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{run}"), value: None });
-            writes.push(RowWrite::Meta { key: format!("{KNOWN_TEXTS_KEY_PREFIX}{run}"), value: None });
             self.run_summaries.remove(run);
             self.runs.remove(run);
         }

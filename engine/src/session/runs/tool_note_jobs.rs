@@ -173,8 +173,11 @@ impl RunsState {
             ToolNoteJobKind::Write(new) => {
                 let path = files.volumes.locate_file(*id).map_or("", |(_, path)| path);
                 let known = files.notes.known_texts.entry(*run).or_default();
+                let was_known = known.knows_current(*id);
                 let merged = known.merge_write(*id, path, &new, &text);
-                files.notes.save_known_texts(turn, *run);
+                if !was_known {
+                    files.notes.save_known_texts(turn, *run, &[*id]);
+                }
                 let merged = match merged {
                     Ok(merged) => merged,
                     Err(why) => return Some(failed_outcome(why.0)),

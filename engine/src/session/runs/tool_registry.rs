@@ -197,7 +197,7 @@ impl RunsState {
         if tool.created == 0 {
             tool.created = turn.now.0;
         }
-        self.write_registry(turn, sync, workspace, &[RegistryWrite::Version(tool)])
+        self.write_registry(turn, sync, workspace, &[RegistryWrite::Version(Box::new(tool))])
     }
 
     /// Sets the version of a tool that may be used, after the user has read it.

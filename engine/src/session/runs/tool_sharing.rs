@@ -103,7 +103,7 @@ impl RunsState {
         for tool in own.iter().filter_map(RegisteredTool::usable_version).filter(|tool| !contains_tool(&there, tool)) {
             let known = there.iter().find_map(|known| known.newest_version().filter(|newest| newest.name == tool.name));
             let version = known.map_or(1, |newest| newest.version.saturating_add(1));
-            writes.push(RegistryWrite::Version(UserTool { version, ..tool.clone() }));
+            writes.push(RegistryWrite::Version(Box::new(UserTool { version, ..tool.clone() })));
         }
         if !writes.is_empty() {
             match shelf.doc.commit(&writes, turn.now.as_seconds()) {

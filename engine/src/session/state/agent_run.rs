@@ -509,8 +509,8 @@ pub(in crate::session) struct OrchestratorState {
     pub(in crate::session) was_assignment_asked: bool,
     /// Tasks started since the run was last resumed.
     pub(in crate::session) started_tasks: BTreeSet<String>,
-    /// Why the run must stop because of its budget.
-    pub(in crate::session) budget_stop_reason: Option<String>,
+    /// Why the run must stop before its next task, and how it ends then.
+    pub(in crate::session) stop_reason: Option<(String, RunEnding)>,
 }
 
 /// What an orchestrating run asks a model for.

@@ -5,7 +5,7 @@ use crate::note::{DocPhase, KernelPhase, Note, NotePhase};
 use crate::records::kernels::StdinRequest;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
-use agent::known_texts::{KNOWN_TEXTS_KEY_PREFIX, KnownTexts};
+use agent::known_texts::{KnownTexts, known_text_key};
 use agent::memory::experience::Experience;
 use agent::memory::trace_update::TraceUpdate;
 use agent::task_block::TaskStatus;
@@ -38,22 +38,23 @@ impl NotesState {
             known.record_change_by_other(id, &note.text());
             changed.push(*run);
         }
-        changed.into_iter().for_each(|run| self.save_known_texts(turn, run));
+        changed.into_iter().for_each(|run| self.save_known_texts(turn, run, &[id]));
     }
 
     /// Records that a run knows the current texts of notes.
     pub(in crate::session) fn record_notes_read(&mut self, turn: &mut ApplyContext<'_>, run: DocId, notes: &[DocId]) {
         let known = self.known_texts.entry(run).or_default();
-        let new = notes.iter().filter(|note| known.record_read(**note)).count();
-        if new > 0 {
-            self.save_known_texts(turn, run);
-        }
+        let new: Vec<DocId> = notes.iter().copied().filter(|note| known.record_read(*note)).collect();
+        self.save_known_texts(turn, run, &new);
     }
 
-    /// Stores what a run knows of notes, so that it's known after a restart; or removes that, once it's over.
-    pub(in crate::session) fn save_known_texts(&self, turn: &mut ApplyContext<'_>, run: DocId) {
-        let value = self.known_texts.get(&run).and_then(|known| serde_json::to_vec(known).ok());
-        turn.append_writes(vec![RowWrite::Meta { key: format!("{KNOWN_TEXTS_KEY_PREFIX}{run}"), value }], None);
+    /// Stores what a run knows of these notes, so that it's known after a restart; or removes that, once it's over.
+    pub(in crate::session) fn save_known_texts(&self, turn: &mut ApplyContext<'_>, run: DocId, notes: &[DocId]) {
+        let value = |note: DocId| self.known_texts.get(&run).and_then(|known| known.row_value(note));
+        let row = |note: &DocId| RowWrite::Meta { key: known_text_key(run, *note), value: value(*note) };
+        if !notes.is_empty() {
+            turn.append_writes(notes.iter().map(row).collect(), None);
+        }
     }
 
     /// Forgets what these runs, which are over, know of notes.
@@ -62,8 +63,8 @@ impl NotesState {
         turn: &mut ApplyContext<'_>,
         is_over: impl Fn(&DocId) -> bool,
     ) {
-        for (run, _) in self.known_texts.extract_if(.., |run, _| is_over(run)).collect::<Vec<_>>() {
-            self.save_known_texts(turn, run);
+        for (run, known) in self.known_texts.extract_if(.., |run, _| is_over(run)).collect::<Vec<_>>() {
+            self.save_known_texts(turn, run, &known.notes().collect::<Vec<_>>());
         }
     }
 

@@ -68,9 +68,7 @@ fn save(folder: &Path, memory: &mut [u8], (page, byte): (usize, u8), count: u64)
     let current = states.heads().current().map(ToOwned::to_owned);
     let mut saved = match current {
         Some(current) => states.load(&current, &[]).expect("read"),
-        None => {
-            SavedMemory { bytes: vec![0; memory.len()], places: vec![PagePlace::Zero; PAGES], ..SavedMemory::default() }
-        }
+        None => SavedMemory::of_pages(vec![0; memory.len()], vec![PagePlace::Zero; PAGES]),
     };
     memory[page % PAGES * PAGE_BYTES..][..PAGE_BYTES].fill(byte);
     let changes: ChangedPages = saved.take_changes(memory);
