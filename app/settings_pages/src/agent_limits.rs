@@ -1,16 +1,12 @@
-//! Settings of agents that are typed: when traces are followed, which tools ask, limits of cost and time, and limits of
+//! Settings of agents that are typed: when traces are followed, limits of cost and time, fallback models, and limits of
 //! the sandbox. They are in `config.yaml`, which checks what is typed.
 
+use crate::config_rows::ConfigRows;
 use agent::config::AgentConfig;
 use agent::dollar_amount::parse_dollar_amount;
 use agent_ui::config_writer::config_value;
-use host::maintenance::config_edit::ConfigChange;
 use serde_json::Value;
 use ui::setting_rows::{SettingsRows, text};
-
-/// What separates entries of a list of tools. An entry such as `write_file: a,b/*` may have commas; one with `;` is in
-/// quotes.
-const TOOL_SEPARATOR: char = ';';
 
 /// A value of the configuration that is typed.
 struct TypedSetting {
@@ -26,7 +22,7 @@ struct TypedSetting {
     value: fn(&str) -> Value,
 }
 
-static SETTINGS: [TypedSetting; 20] = [
+static SETTINGS: [TypedSetting; 17] = [
     TypedSetting {
         name: "Confidence for replays",
         about: "0 to 1. Above it, a trace is replayed without being told to. At 1, only pinned ones are.",
@@ -37,31 +33,6 @@ static SETTINGS: [TypedSetting; 20] = [
             "" => AgentConfig::default().memory.follow_confidence.into(),
             typed => number(typed),
         },
-    },
-    TypedSetting {
-        name: "Tools that always ask",
-        about: "With ; between them, such as write_file; shell: cargo *. An entry with ; is in quotes. A name \
-                that no tool has stops runs.",
-        keys: ["approval", "always_approve"],
-        hint: "none",
-        kept: |config| entries_text(&config.approval.always_approve, TOOL_SEPARATOR),
-        value: tools,
-    },
-    TypedSetting {
-        name: "Tools that never ask",
-        about: "With ; between them. A tool that is in the list above asks.",
-        keys: ["approval", "never_approve"],
-        hint: "none",
-        kept: |config| entries_text(&config.approval.never_approve, TOOL_SEPARATOR),
-        value: tools,
-    },
-    TypedSetting {
-        name: "Tools that are never called",
-        about: "With ; between them. This wins over all other rules.",
-        keys: ["approval", "deny"],
-        hint: "none",
-        kept: |config| entries_text(&config.approval.deny, TOOL_SEPARATOR),
-        value: tools,
     },
     TypedSetting {
         name: "Cost limit of a session",
@@ -84,8 +55,8 @@ static SETTINGS: [TypedSetting; 20] = [
         about: "Providers that are asked, in this order, when the chosen one doesn't answer. With commas.",
         keys: ["llm", "fallback"],
         hint: "none",
-        kept: |config| entries_text(&config.llm.fallback, ','),
-        value: |typed| entries(typed, ','),
+        kept: |config| entries_text(&config.llm.fallback),
+        value: entries,
     },
     TypedSetting {
         name: "Wait for a model's answer",
@@ -180,34 +151,33 @@ static SETTINGS: [TypedSetting; 20] = [
         about: "Paths below a project's folder that agents and cells don't see. With commas.",
         keys: ["sandbox", "hidden"],
         hint: "none",
-        kept: |config| entries_text(config.sandbox.hidden.as_deref().unwrap_or_default(), ','),
-        value: |typed| entries(typed, ','),
+        kept: |config| entries_text(config.sandbox.hidden.as_deref().unwrap_or_default()),
+        value: entries,
     },
     TypedSetting {
         name: "Paths that can only be read",
         about: "Paths below a project's folder that agents and cells don't change. With commas.",
         keys: ["sandbox", "read_only"],
         hint: "none",
-        kept: |config| entries_text(config.sandbox.read_only.as_deref().unwrap_or_default(), ','),
-        value: |typed| entries(typed, ','),
+        kept: |config| entries_text(config.sandbox.read_only.as_deref().unwrap_or_default()),
+        value: entries,
     },
 ];
 
-/// Draws the settings. Returns the changes of the configuration.
-pub(crate) fn show(lines: &mut SettingsRows<'_>, config: &AgentConfig) -> Vec<ConfigChange> {
-    let mut changes = Vec::new();
+/// Draws the settings.
+pub(crate) fn show(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: &AgentConfig) {
     for setting in &SETTINGS {
-        lines.show_matching_row(setting.name, setting.about, |ui| {
-            if let Some(typed) = text(ui, setting.name, &(setting.kept)(config), setting.hint) {
-                changes.push(config_value(&setting.keys, (setting.value)(typed.trim())));
-            }
-        });
+        let kept = (setting.kept)(config);
+        let typed = rows.show_row(lines, setting.name, setting.about, |ui| text(ui, setting.name, &kept, setting.hint));
+        if let Some(typed) = typed {
+            let change = config_value(&setting.keys, (setting.value)(typed.trim()));
+            rows.change(lines.ui.ctx(), setting.name, vec![change]);
+        }
     }
-    changes
 }
 
 /// Returns a number, or what was typed: then the configuration says what it takes.
-fn number(typed: &str) -> Value {
+pub(crate) fn number(typed: &str) -> Value {
     if typed.is_empty() {
         return Value::Null;
     }
@@ -226,38 +196,38 @@ fn time(typed: &str) -> Value {
     if typed.is_empty() { Value::Null } else { typed.into() }
 }
 
-fn tools(typed: &str) -> Value {
-    entries(typed, TOOL_SEPARATOR)
+fn entries(typed: &str) -> Value {
+    split_entries(typed).into()
 }
 
-/// Returns the entries of a list. A separator between double quotes is part of its entry.
-fn entries(typed: &str, separator: char) -> Value {
+/// Splits what is typed at its commas. One between double quotes is part of its entry.
+pub(crate) fn split_entries(typed: &str) -> Vec<String> {
     let mut is_quoted = false;
     let parts = typed.split(|letter: char| {
         is_quoted ^= letter == '"';
-        letter == separator && !is_quoted
+        letter == ',' && !is_quoted
     });
     let entry = |part: &str| match part.trim().strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
         Some(inner) => inner.replace("\"\"", "\""),
         None => part.trim().to_owned(),
     };
-    parts.map(entry).filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into()
+    parts.map(entry).filter(|entry| !entry.is_empty()).collect()
 }
 
-/// Formats a list as [`entries`] reads it.
-fn entries_text(list: &[String], separator: char) -> String {
-    let entry = |entry: &String| match entry.contains(['"', separator]) {
+/// Formats a list as [`split_entries`] reads it.
+pub(crate) fn entries_text(list: &[String]) -> String {
+    let entry = |entry: &String| match entry.contains(['"', ',']) {
         true => format!("\"{}\"", entry.replace('"', "\"\"")),
         false => entry.clone(),
     };
-    list.iter().map(entry).collect::<Vec<_>>().join(&format!("{separator} "))
+    list.iter().map(entry).collect::<Vec<_>>().join(", ")
 }
 
-fn number_text(number: Option<f64>) -> String {
+pub(crate) fn number_text(number: Option<f64>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
-fn whole_text(number: Option<impl ToString>) -> String {
+pub(crate) fn whole_text(number: Option<impl ToString>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
@@ -289,11 +259,11 @@ mod tests {
         for typed in ["NaN", "inf", "1e999"] {
             assert_eq!(number(typed), json!(typed));
         }
-        assert_eq!(entries("shell: cargo *;; write_file ;", ';'), json!(["shell: cargo *", "write_file"]));
-        assert_eq!(entries(r#"shell: echo "a; b"; deploy"#, ';'), json!([r#"shell: echo "a; b""#, "deploy"]));
+        assert_eq!(entries("data/keys,, .env ,"), json!(["data/keys", ".env"]));
+        assert_eq!(entries(r#"shell: echo "a, b", deploy"#), json!([r#"shell: echo "a, b""#, "deploy"]));
         let list =
-            ["shell: make; true", r#"shell: echo "a; b""#, r#"shell: say "a"#, "write_file: a,b/*"].map(String::from);
-        assert_eq!(entries(&entries_text(&list, ';'), ';'), json!(list), "what is shown is read again");
+            ["shell: make, test", r#"shell: echo "a, b""#, r#"shell: say "a"#, "write_file: a/*"].map(String::from);
+        assert_eq!(entries(&entries_text(&list)), json!(list), "what is shown is read again");
         for (limit, text) in [(180_000, "3 min"), (3_600_000, "1 h"), (1_500, "1.5 s"), (90_000, "90 s")] {
             assert_eq!(time_text(Some(limit)), text);
         }

@@ -1,14 +1,19 @@
-//! Pages of the settings: each setting with its control, language models, MCP servers, search, volumes, and devices.
+//! Pages of the settings: each setting with its control, language models, rules, MCP servers, search, volumes, and
+//! devices.
 //!
 //! A page shows the current values and returns changes. What blocks, such as the configuration and other programs, runs
 //! on threads of its own.
 
+mod agent_choices;
 mod agent_limits;
 mod agent_reach;
+mod config_rows;
 pub mod devices;
 pub mod embeddings;
 mod mcp_servers;
+mod model_rules;
 pub mod obsidian;
+mod policy_rules;
 pub mod providers;
 pub mod sections;
 pub mod volumes;

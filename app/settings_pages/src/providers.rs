@@ -1,7 +1,11 @@
-//! The agents page: language models and their status, the configuration's path, MCP servers, and what runs without
-//! approval. Keys are never shown.
+//! The agents page: language models and their status, the configuration's path, MCP servers, rules and limits, and
+//! what runs without approval. Keys are never shown.
 
+use crate::agent_choices::AgentChoiceSettings;
+use crate::config_rows::ConfigRows;
 use crate::mcp_servers::McpServerSettings;
+use crate::model_rules::ModelRuleSettings;
+use crate::policy_rules::PolicyRuleSettings;
 use crate::{agent_limits, agent_reach};
 use agent::config::{AgentConfig, MemoryConfig};
 use agent::memory::place::MemoryPlace;
@@ -9,13 +13,13 @@ use agent::model_call::ModelEndpoint;
 use agent::policy::Permission;
 use agent::tool_spec::ToolRisk;
 use agent_ui::agent::connection::{ConnectionEvent, ModelConnection};
-use agent_ui::config_writer::{ConfigWriter, config_value};
+use agent_ui::config_writer::config_value;
 use anyhow::{Context as _, anyhow, bail};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Command, RunsState};
 use host::agents::llm::{self, ProviderClient, ProviderTimeouts};
-use host::maintenance::configuration;
+use host::maintenance::configuration::{self, CONFIG_FILE};
 use host::maintenance::secrets::UserSecrets;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,9 +29,6 @@ use ui::icons;
 use ui::setting_rows::{SettingsRows, segmented_control};
 use ui::theme::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
-
-/// Name of the configuration file in the workspace's folder.
-const CONFIG_FILE_NAME: &str = "config.yaml";
 
 /// A running test, or its result.
 enum ProviderTest {
@@ -41,18 +42,28 @@ pub struct ProviderSettings {
     tests: BTreeMap<String, ProviderTest>,
     /// Whether the configuration was requested since the page was opened.
     asked: bool,
-    writer: ConfigWriter,
+    rows: ConfigRows,
     servers: McpServerSettings,
+    policy_rules: PolicyRuleSettings,
+    model_rules: ModelRuleSettings,
+    choices: AgentChoiceSettings,
     connection: ModelConnection,
 }
 
 impl ProviderSettings {
     /// Creates the state for a workspace, by its folder.
     pub fn new(folder: PathBuf) -> ProviderSettings {
-        let connection = ModelConnection::of_workspace(&folder);
-        let servers = McpServerSettings::of_workspace(&folder);
-        let (tests, writer) = (BTreeMap::new(), ConfigWriter::default());
-        ProviderSettings { folder, tests, asked: false, writer, servers, connection }
+        ProviderSettings {
+            tests: BTreeMap::new(),
+            asked: false,
+            rows: ConfigRows::of_workspace(&folder),
+            servers: McpServerSettings::of_workspace(&folder),
+            policy_rules: PolicyRuleSettings::default(),
+            model_rules: ModelRuleSettings::default(),
+            choices: AgentChoiceSettings::default(),
+            connection: ModelConnection::of_workspace(&folder),
+            folder,
+        }
     }
 
     /// Draws the page.
@@ -60,11 +71,11 @@ impl ProviderSettings {
         if !std::mem::replace(&mut self.asked, true) {
             wishes.push(Command::ReadSetup);
         }
-        if self.writer.receive() {
+        if self.rows.receive() {
             wishes.push(Command::ReadSetup);
         }
         self.connect(lines, wishes);
-        let path = self.folder.join(CONFIG_FILE_NAME);
+        let path = self.folder.join(CONFIG_FILE);
         lines.show_matching_row("Configuration", &path.display().to_string(), |ui| {
             if text_button(ui, "Reload", false).clicked() {
                 wishes.push(Command::ReadSetup);
@@ -106,12 +117,12 @@ impl ProviderSettings {
         self.memory(lines, &config.memory);
         self.servers.show(lines, setup, wishes);
         self.approvals(lines, config.approval.auto_approve_level);
-        let mut changes = agent_reach::show(lines, config);
+        self.policy_rules.show(&mut self.rows, lines, agents, config);
         rules(lines, agents, wishes);
-        changes.extend(agent_limits::show(lines, config));
-        if !changes.is_empty() {
-            self.writer.change(lines.ui.ctx(), &self.folder, changes);
-        }
+        agent_reach::show(&mut self.rows, lines, config);
+        self.model_rules.show(&mut self.rows, lines, config);
+        agent_limits::show(&mut self.rows, lines, config);
+        self.choices.show(&mut self.rows, lines, agents, config);
     }
 
     /// Draws the fields that connect a model without editing the file.
@@ -135,16 +146,15 @@ impl ProviderSettings {
     /// Draws the settings for where agents store what they learn.
     fn memory(&mut self, lines: &mut SettingsRows<'_>, memory: &MemoryConfig) {
         const PLACES: [&str; 3] = ["Off", "Private to this device", "In this folder"];
-        let about = match (self.writer.trouble(), memory.learn, memory.place) {
-            (Some(why), ..) => why,
-            (None, false, _) => "Agents keep nothing of what they do.",
-            (None, true, Some(MemoryPlace::Folder)) => {
+        let about = match (memory.learn, memory.place) {
+            (false, _) => "Agents keep nothing of what they do.",
+            (true, Some(MemoryPlace::Folder)) => {
                 "Agents keep what they learn as notes in the folder memory, searched and synced like others."
             }
-            (None, true, Some(MemoryPlace::Private)) => {
+            (true, Some(MemoryPlace::Private)) => {
                 "Agents keep what they learn in the workspace, outside of your folders."
             }
-            (None, true, None) => {
+            (true, None) => {
                 "Agents keep what they learn in the workspace. Folders that already hold memory continue to use it."
             }
         };
@@ -153,14 +163,13 @@ impl ProviderSettings {
             (true, None | Some(MemoryPlace::Private)) => 1,
             (true, Some(MemoryPlace::Folder)) => 2,
         };
-        let mut clicked = None;
-        lines.show_matching_row("Memory", about, |ui| clicked = segmented_control(ui, &PLACES, Some(chosen)));
-        let Some(place) = clicked else { return };
+        let control = |ui: &mut egui::Ui| segmented_control(ui, &PLACES, Some(chosen));
+        let Some(place) = self.rows.show_row(lines, "Memory", about, control) else { return };
         let mut changes = vec![config_value(&["memory", "learn"], (place > 0).into())];
         if place > 0 {
             changes.push(config_value(&["memory", "place"], ["private", "folder"][place - 1].into()));
         }
-        self.writer.change(lines.ui.ctx(), &self.folder, changes);
+        self.rows.change(lines.ui.ctx(), "Memory", changes);
     }
 
     /// Draws the setting for which tool calls run without approval.
@@ -179,14 +188,11 @@ impl ProviderSettings {
             ToolRisk::Low => 1,
             ToolRisk::Medium | ToolRisk::High | ToolRisk::Critical => 2,
         };
-        let mut clicked = None;
-        let names = LEVELS.map(|(_, name, _)| name);
-        lines.show_matching_row("Run without approval", LEVELS[chosen].2, |ui| {
-            clicked = segmented_control(ui, &names, Some(chosen));
-        });
-        if let Some((word, ..)) = clicked.map(|place| LEVELS[place]) {
-            let change = config_value(&["approval", "auto_approve_level"], word.into());
-            self.writer.change(lines.ui.ctx(), &self.folder, vec![change]);
+        let (row, names) = ("Run without approval", LEVELS.map(|(_, name, _)| name));
+        let control = |ui: &mut egui::Ui| segmented_control(ui, &names, Some(chosen));
+        if let Some(place) = self.rows.show_row(lines, row, LEVELS[chosen].2, control) {
+            let change = config_value(&["approval", "auto_approve_level"], LEVELS[place].0.into());
+            self.rows.change(lines.ui.ctx(), row, vec![change]);
         }
     }
 

@@ -43,7 +43,7 @@ pub fn unknown_approval_name(config: &AgentConfig, tools: &[String]) -> Option<S
 }
 
 /// Returns what is wrong with an entry of a list of tools; `None` if a tool has its name.
-pub(crate) fn fault_of_entry(entry: &str, allows: bool, config: &AgentConfig, tools: &[String]) -> Option<String> {
+pub fn fault_of_entry(entry: &str, allows: bool, config: &AgentConfig, tools: &[String]) -> Option<String> {
     let CallPattern { tool: name, argument } = CallPattern::parse(entry);
     let shown = quote_inline(&name, 60);
     if argument.as_deref() == Some("") {

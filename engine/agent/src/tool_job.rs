@@ -383,6 +383,8 @@ pub struct ToolOutcome {
     pub whole: Option<BlobRef>,
     /// Files that the tool changed.
     pub changed: Vec<FileChange>,
+    /// Changes of files that a program has changed or a call of it was to change: ids of the calls, and the changes.
+    pub ordered: Vec<(String, FileChange)>,
     /// Images and files of the result.
     pub attached: Vec<BlobRef>,
     /// Access that needs the user's approval; nothing was done yet.

@@ -28,7 +28,6 @@ mod sandbox_limits;
 pub mod search;
 pub mod socket;
 pub mod source_control;
-pub mod spelling;
 pub mod sync;
 pub mod terminal;
 pub mod tools;

@@ -346,10 +346,11 @@ fn run_limited_job(
             run_interpreter(place, run, stop)
         }
         ToolJob::ProgramReport { root, run, paths, success, text } => {
-            let (changed, remarks) = place.baselines.changes_of(*run, root, paths, &place.blobs)?;
+            let (changed, ordered, remarks) = place.baselines.changes_of(*run, root, paths, &place.blobs)?;
             let text =
                 [text.as_str()].into_iter().chain(remarks.iter().map(String::as_str)).collect::<Vec<_>>().join("\n");
-            Ok(ToolOutcome { success: *success, text: text.trim_start().to_owned(), changed, ..ToolOutcome::default() })
+            let text = text.trim_start().to_owned();
+            Ok(ToolOutcome { success: *success, text, changed, ordered, ..ToolOutcome::default() })
         }
         ToolJob::Search { query, limit, fork } => {
             let ask = SearchRequest { text: query.clone(), limit: *limit, fork: fork.clone(), ..Default::default() };

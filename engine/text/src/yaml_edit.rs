@@ -1,6 +1,7 @@
 //! Small edits of YAML: sets or removes one value and keeps order, comments and style of the rest. The result is parsed
 //! again and compared, so an edit that doesn't fit the text is rejected rather than guessed.
 
+mod list_items;
 mod read;
 
 pub(crate) use read::parse_marked;
@@ -66,6 +67,12 @@ pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result
     set_at(&mut wanted, path, value).ok_or(YamlEditError::OnlyAsText)?;
     if wanted == old && value.is_none_or(|value| !value.is_null()) {
         return Ok(text.to_owned());
+    }
+    if let (Some(Value::Array(known)), Some(Value::Array(items))) = (value_at(&old, path), value)
+        && let Some(new) = list_items::set_items(text, path, known, items)
+        && outline::parse_yaml(&new).as_ref() == Some(&wanted)
+    {
+        return Ok(new);
     }
     // If a value is missing or shares a line with others, the value around it is rewritten.
     for depth in (1..=path.len()).rev() {
@@ -143,7 +150,11 @@ struct YamlSpan<'a> {
     bytes: Vec<usize>,
 }
 
-impl YamlSpan<'_> {
+impl<'a> YamlSpan<'a> {
+    fn of(text: &'a str) -> YamlSpan<'a> {
+        YamlSpan { text, bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect() }
+    }
+
     fn byte_offset(&self, chars: usize) -> usize {
         self.bytes.get(chars).copied().unwrap_or(self.text.len())
     }
@@ -206,21 +217,23 @@ fn key_text(node: &MarkedYaml<'_>) -> Option<String> {
     }
 }
 
+/// Returns the value that a path leads to.
+fn node_at<'a, 'text>(root: &'a MarkedYaml<'text>, path: &[YamlStep]) -> Option<&'a MarkedYaml<'text>> {
+    path.iter().try_fold(root, |node, step| match (step, &node.data) {
+        (YamlStep::Key(key), YamlData::Mapping(entries)) => {
+            entries.iter().find(|(name, _)| key_text(name).as_ref() == Some(key)).map(|(_, value)| value)
+        }
+        (YamlStep::Index(at), YamlData::Sequence(items)) => items.get(*at),
+        _ => None,
+    })
+}
+
 /// Sets or removes a value in a text. Its parent must exist and use whole lines.
 fn write_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Option<String> {
     let documents = parse_marked(text).ok()?;
-    let mut node = documents.first()?;
-    let places = YamlSpan { text, bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect() };
+    let places = YamlSpan::of(text);
     let (last, way) = path.split_last()?;
-    for step in way {
-        node = match (step, &node.data) {
-            (YamlStep::Key(key), YamlData::Mapping(entries)) => {
-                entries.iter().find(|(name, _)| key_text(name).as_ref() == Some(key))?.1
-            }
-            (YamlStep::Index(at), YamlData::Sequence(items)) => items.get(*at)?,
-            _ => return None,
-        };
-    }
+    let node = node_at(documents.first()?, way)?;
     if text[places.node_start(node)..].starts_with(['[', '{']) {
         return None;
     }
@@ -262,8 +275,15 @@ fn replace_entry(
     if !is_empty && !new.starts_with('\n') && !text[colon..places.node_start(old)].contains('\n') && !new.is_empty() {
         return Some(replace_range(text, places.node_start(old)..end, &new));
     }
-    let between = if new.starts_with('\n') || new.is_empty() { "" } else { " " };
-    Some(replace_range(text, colon..end, &format!("{between}{new}")))
+    // Comments between the key and the old value stay.
+    let above = text.get(colon..places.node_start(old)).filter(|above| !is_empty && above.contains('#'));
+    let above = above.and_then(|above| above.rsplit_once('\n')).map_or("", |(above, _)| above.trim_end());
+    let new = match new.chars().next() {
+        Some('\n') => format!("{above}{new}"),
+        Some(_) => format!(" {new}{above}"),
+        None => above.to_owned(),
+    };
+    Some(replace_range(text, colon..end, &new))
 }
 
 /// Formats a value in the style of the one that it replaces.
@@ -523,6 +543,24 @@ mod tests {
         assert!(set_value("a: [", &path(&["a"]), Some(&json!(1))).is_err());
         assert!(set_value("- a\n", &path(&["a"]), Some(&json!(1))).is_err());
         assert!(set_value("#\0\n", &path(&["a"]), Some(&json!(1))).is_err(), "no YAML, though it looks like a comment");
+    }
+
+    #[test]
+    fn comments_in_a_list_stay_where_one_entry_changes() {
+        let text = "deny:\n  # by hand\n  - push # why\n\n  # and this\n  - 'shell: rm *'\n  - fetch # slow\nb: 1\n";
+        let put = |items: Value| put_at(text, &["deny"], items);
+        assert_eq!(put(json!(["push", "shell: rm *", "fetch", "x"])), text.replace("# slow\n", "# slow\n  - x\n"));
+        assert_eq!(put(json!(["push", "shell: mv *", "fetch"])), text.replace("rm", "mv"));
+        assert_eq!(put(json!(["push", "fetch"])), text.replace("  - 'shell: rm *'\n", ""));
+        let moved = "deny:\n  # by hand\n\n  # and this\n  - 'shell: rm *'\n  - push # why\n  - fetch # slow\nb: 1\n";
+        assert_eq!(put(json!(["shell: rm *", "push", "fetch"])), moved);
+        assert_eq!(
+            put_at("deny:\n  # by hand\n  - a # why\nb: 1\n", &["deny"], json!([])),
+            "deny: []\n  # by hand # why\nb: 1\n"
+        );
+        let rules = "rules:\n  # big\n  - when: large # long ones\n    use: a\n  - when: code\n    use: b # best\n";
+        let changed = json!([{"when": "large", "use": ["c", "d"]}, {"when": "code", "use": "b"}]);
+        assert_eq!(put_at(rules, &["rules"], changed), rules.replace("use: a\n", "use:\n      - c\n      - d\n"));
     }
 
     #[test]

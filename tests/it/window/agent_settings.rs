@@ -1,7 +1,13 @@
-//! Limits, approvals and MCP servers in the window: written into `config.yaml`, with its comments kept.
+//! Limits, rules, approvals, agents and MCP servers in the window: written into `config.yaml`, with its comments kept.
 
+use super::agent::{ask, asked_with, ended, model, shows};
 use super::*;
+use ::agent::agent_registry::AgentRegistry;
+use ::agent::config::AgentConfig;
 use engine::commands::CommandId;
+use serde_json::json;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex};
 
 fn config(bench: &Bench) -> String {
     std::fs::read_to_string(bench.folder.path().join("workspace/config.yaml")).unwrap_or_default()
@@ -97,8 +103,7 @@ fn limits_of_agents_are_typed_in_the_window() {
     until(&mut window, "the field", |window| window.query_by_role_and_label(Role::TextInput, field).is_some());
     for (label, typed, written) in [
         (field, "0.8", "follow_confidence: 0.8"),
-        ("Tools that always ask", "write_file; shell: cargo *", "shell: cargo *"),
-        ("Tools that never ask", "read_file", "never_approve"),
+        ("New rule", "shell: cargo *", "shell: cargo *"),
         ("Cost limit of a session", "2.5", "cost_limit: 2.5"),
         ("Time limit of a run", "90 min", "run: 90 min"),
         ("Memory of the sandbox", "500", "memory_mb: 500"),
@@ -115,6 +120,127 @@ fn limits_of_agents_are_typed_in_the_window() {
     let written = config(&bench);
     assert!(written.starts_with("# mine\n") && written.contains("# a comment"), "{written}");
     assert!(written.contains("follow_confidence: 0.8"), "{written}");
+}
+
+/// The configuration as another program reads it.
+fn loaded(bench: &Bench) -> AgentConfig {
+    let workspace = bench.folder.path().join("workspace");
+    host::maintenance::configuration::load_config(&workspace).expect("a configuration")
+}
+
+fn is_field(window: &mut Driven, label: &str) -> bool {
+    window.query_by_role_and_label(Role::TextInput, label).is_some()
+}
+
+fn open_agents(window: &mut Driven) {
+    go(window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    until(window, "the settings", |window| is_field(window, "New rule"));
+}
+
+#[test]
+fn a_rule_about_tools_is_added_edited_and_obeyed() {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let hears = heard.clone();
+    let (address, _) = model(move |turn, body| {
+        *hears.lock().expect("no panic") = body["messages"].to_string();
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "Talk.md"}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let rules = "approval:\n  # by hand\n  deny:\n    # for good\n    - git_push\n    - 'shell: a; b' # two\n";
+    let mut window = asked_with(&bench, &address, |path| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("the file");
+        file.write_all(rules.as_bytes()).expect("written");
+    });
+    open_agents(&mut window);
+    window.get_by_role_and_label(Role::RadioButton, "Deny a new rule").click_accesskit();
+    window.run();
+    fill(&mut window, "New rule", "raed_file");
+    until(&mut window, "it is refused", |window| shows(window, "There is no tool “raed_file”. Did you mean"));
+    assert!(!config(&bench).contains("raed_file"));
+    fill(&mut window, "New rule", "read_file");
+    until(&mut window, "it is written", |_| config(&bench).contains("# two\n    - read_file\n"));
+    // A semicolon is a part of the rule.
+    fill(&mut window, "Rule shell: a; b", "shell: a; c");
+    until(&mut window, "it is written", |_| config(&bench).contains("- 'shell: a; c' # two"));
+    until(&mut window, "it is shown", |window| is_field(window, "Rule shell: a; c"));
+    window.get_by_role_and_label(Role::Button, "Remove the rule Deny git_push").click_accesskit();
+    until(&mut window, "it is gone", |_| !config(&bench).contains("git_push"));
+    window.get_by_role_and_label(Role::RadioButton, "Ask shell: a; c").click_accesskit();
+    until(&mut window, "it asks", |_| loaded(&bench).approval.always_approve == ["shell: a; c"]);
+    assert_eq!(loaded(&bench).approval.deny, ["read_file"]);
+    let written = config(&bench);
+    assert!(written.contains("# by hand") && written.contains("# for good"), "{written}");
+    until(&mut window, "it holds", |window| is_field(window, "Rule read_file"));
+    press(&mut window, NONE, Key::Escape);
+    window.get_by_label("Message to the agent").focus();
+    window.run();
+    ask(&mut window, "read it");
+    until(&mut window, "it ends", ended);
+    let heard = heard.lock().expect("no panic").clone();
+    assert!(heard.contains("the rule “read_file” (from the configuration) denies it"), "{heard}");
+}
+
+#[test]
+fn which_model_is_asked_is_set_in_the_window() {
+    let fallback = "  fallback:\n    - openai # first\n    - google\n";
+    let rules = "  rules:\n    # by hand\n    - when: large # long\n      use: anthropic\n";
+    let (bench, mut window) = configured(&format!("# mine\nllm:\n{fallback}{rules}"));
+    open_agents(&mut window);
+    fill(&mut window, "Fallback models", "nosuch");
+    until(&mut window, "it is refused", |window| shows(window, "there is no provider “nosuch”"));
+    fill(&mut window, "Fallback models", "google, openai");
+    until(&mut window, "it is written", |_| config(&bench).contains("    - google\n    - openai # first\n"));
+    fill(&mut window, "Condition of a new rule", "complexity >");
+    until(&mut window, "it is refused", |window| shows(window, "“complexity >” is no condition"));
+    fill(&mut window, "Condition of a new rule", "code");
+    let providers = "Providers of rule 2";
+    until(&mut window, "it is added", |window| is_field(window, providers));
+    fill(&mut window, providers, "openai, google");
+    until(&mut window, "it is written", |_| loaded(&bench).llm.rules[1].providers.names() == ["openai", "google"]);
+    fill(&mut window, "Priority of rule 2", "soon");
+    until(&mut window, "it is refused", |window| shows(window, "“soon” isn't a whole number."));
+    until(&mut window, "the rule is read", |window| shows(window, "Model rule 2: code: openai, google. Priority 0."));
+    fill(&mut window, "Priority of rule 2", "10");
+    until(&mut window, "it is written", |_| loaded(&bench).llm.rules[1].priority == 10);
+    let written = config(&bench);
+    assert!(written.contains("    # by hand\n    - when: large # long\n"), "{written}");
+    window.get_by_role_and_label(Role::Button, "Remove model rule 1").click_accesskit();
+    until(&mut window, "it is gone", |_| loaded(&bench).llm.rules.len() == 1);
+    assert!(config(&bench).starts_with("# mine\n") && config(&bench).contains("# by hand"), "{}", config(&bench));
+}
+
+#[test]
+fn settings_of_an_agent_are_made_in_the_window() {
+    let (bench, mut window) = configured("# mine\nagents:\n  # a comment\n  lead: {temperature: 0.5}\n");
+    open_agents(&mut window);
+    fill(&mut window, "Name of an agent", "@qa");
+    let provider = "Provider of qa";
+    until(&mut window, "it has fields", |window| is_field(window, provider));
+    fill(&mut window, provider, "nosuch");
+    until(&mut window, "it is refused", |window| shows(window, "there is no provider “nosuch”"));
+    fill(&mut window, provider, "openai");
+    until(&mut window, "it is written", |_| config(&bench).contains("llm_provider: openai"));
+    fill(&mut window, "Answer length of qa", "0");
+    until(&mut window, "it is refused", |window| shows(window, "no answer fits into 0 tokens"));
+    fill(&mut window, "Answer length of qa", "900");
+    until(&mut window, "it is written", |_| config(&bench).contains("max_tokens: 900"));
+    fill(&mut window, "Tools of qa", "read_file, raed_file");
+    until(&mut window, "it is refused", |window| shows(window, "There is no tool “raed_file”. Did you mean"));
+    window.get_by_role_and_label(Role::Switch, "Use the agent qa").click_accesskit();
+    let off = |window: &mut Driven| {
+        let why = session(window).agent_unavailable_reason(&AgentRegistry::default(), "qa");
+        why.is_some_and(|why| why.contains("is switched off"))
+    };
+    until(&mut window, "it is off", off);
+    let written = config(&bench);
+    assert!(written.starts_with("# mine\nagents:\n  # a comment\n  lead: {temperature: 0.5}\n"), "{written}");
+    window.get_by_role_and_label(Role::Button, "Remove the settings of qa").click_accesskit();
+    until(&mut window, "it is on", |window| !off(window));
+    assert!(!config(&bench).contains("qa"), "{}", config(&bench));
 }
 
 #[test]

@@ -185,7 +185,8 @@ fn place_state_file(workspace: &Path, folder: &Path, file: &SharedStateFile) -> 
 }
 
 /// Copies a file to a path in a note's folder, where the kernel's process may write. So it isn't linked there, which
-/// would let that process reach the blob, and no link that lies there is followed. A copy gets its name once it's whole.
+/// would let that process reach the blob, and no link that lies there is followed. A copy gets its name when it is
+/// whole.
 fn copy_into_folder(from: &Path, folder: &Path, to: &Path) -> io::Result<()> {
     let inside = to.strip_prefix(folder).map_err(io::Error::other)?;
     let above = ConfinedFolder::open_chosen(folder).and_then(|folder| folder.open_parent(inside, true));

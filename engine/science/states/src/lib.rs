@@ -20,6 +20,7 @@ mod folder;
 mod moves;
 mod note_states;
 mod page_hasher;
+mod pages;
 mod received_state;
 mod retention;
 mod saved_memory;
@@ -34,6 +35,7 @@ pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads
 pub use folder::{ReplayPlan, StateFolder};
 pub use moves::StateMove;
 pub use note_states::{NoteStates, SavedState, list_note_states};
+pub use pages::{PAGE_BYTES, PagePlace};
 pub use received_state::{incoming_file, plan_receiving};
 pub use retention::thin_folder;
 pub use saved_memory::{ChangedPages, FreshIsLarger, SavedMemory};
@@ -49,8 +51,6 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum memory of a kernel.
 pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
-/// Size of the pages in which memory is compared and stored.
-pub const PAGE_BYTES: usize = 4096;
 /// Name of a note's first branch.
 pub const MAIN_BRANCH: &str = "main";
 /// Maximum length of a branch's name.
@@ -165,17 +165,6 @@ impl StateError {
     fn write(path: &Path, source: std::io::Error) -> StateError {
         StateError::Write { path: path.to_owned(), source }
     }
-}
-
-/// Place where a page of memory is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PagePlace {
-    /// The page is as in an instance that has run nothing.
-    Fresh,
-    /// The page is all zeros.
-    Zero,
-    /// The page is in a segment: its number in `StateFolder::segments`, and the page's index in it.
-    Segment(u32, u32),
 }
 
 /// Metadata of a state.

@@ -51,7 +51,7 @@ fn folded_product(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PAGE_BYTES;
+    use crate::pages::PAGE_BYTES;
     use std::collections::HashSet;
 
     #[test]

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::{Mutex, PoisonError};
 
 use crate::page_hasher::PageHasher;
-use crate::{PAGE_BYTES, PagePlace};
+use crate::pages::{PAGE_BYTES, PagePlace};
 
 /// Memory as of the last saved state.
 #[derive(Clone, Default)]

@@ -54,7 +54,7 @@ impl RunsState {
 
     /// Returns the names of tools that a rule may name. A tool that waits for approval counts, too: the rule says what
     /// holds once it is approved.
-    pub(in crate::session) fn named_tools(&self) -> Vec<String> {
+    pub fn named_tools(&self) -> Vec<String> {
         let known = self.orchestrator_tools().into_iter().map(|tool| tool.name);
         let own = self.registry.iter().flat_map(|registry| &registry.tools).filter_map(|tool| tool.newest_version());
         known.chain(own.map(|tool| tool.name.clone())).collect()

@@ -12,12 +12,12 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::external_program::{ExternalProgram, program_own_tools};
 use agent::model_call::{ModelCallId, ModelCallLimits, ModelEndpoint, ModelRequest, ProgramCall, WireProtocol};
 use agent::tool_catalog::BuiltInTool;
-use agent::tool_job::{ToolJob, ToolOutcome};
+use agent::tool_job::{FileChange, ToolJob, ToolOutcome};
 use agent::tool_spec::ToolSpec;
 use agent::{model_context, tool_catalog};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{AgentState, DocId, RunEnding, RunOrigin};
+use store::{AgentState, ChangeKind, DocId, ExecutionStep, RunEnding, RunOrigin, StepKind};
 
 /// Maximum number of turns in which a program passes on what it asks for.
 const MAX_PROGRAM_TURNS: u64 = 2_000;
@@ -55,7 +55,48 @@ pub(super) fn report_outcome(arguments: &Map<String, Value>) -> ToolOutcome {
     }
 }
 
+/// Returns what has changed in a file, and the file if it's a note.
+pub(super) fn kind_of_change(note: Option<DocId>, changed: &FileChange) -> (Option<DocId>, ChangeKind) {
+    match note.filter(|_| !changed.hunks.is_empty()) {
+        Some(note) => (Some(note), ChangeKind::Edited { hunks: changed.hunks.clone() }),
+        None => (None, ChangeKind::Bytes { before: changed.before, after: changed.after }),
+    }
+}
+
 impl RunsState {
+    /// Keeps changes until it's known whether the calls that were to make them have made them.
+    pub(super) fn hold_ordered_changes(&mut self, id: DocId, report: &str, ordered: Vec<(String, FileChange)>) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let Some(step) = run.calls.iter().find(|pending| pending.call.id == report).map(|pending| pending.step) else {
+            return;
+        };
+        run.ordered_changes.extend(ordered.into_iter().map(|(call, change)| (call, step, change)));
+    }
+
+    /// Records the changes that the calls of a program, which are all done, were to make and found made: the program has
+    /// made them itself.
+    fn record_ordered_changes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let volume = run.about.volume;
+        for (call, step, change) in std::mem::take(&mut run.ordered_changes) {
+            let Some(run) = self.runs.get(&id) else { return };
+            let is_write = |step: &&ExecutionStep| matches!(&step.kind, StepKind::ToolCall { tool_call_id, .. } if *tool_call_id == call);
+            let write = run.steps.iter().rev().find(is_write).map(|step| step.id);
+            if run.changes.iter().any(|known| Some(known.step) == write && known.path == change.path) {
+                continue;
+            }
+            let note = files.volumes.find_file(volume, &change.path).filter(|file| files.volumes.is_note(*file));
+            let (file, what) = kind_of_change(note, &change);
+            self.record_change_in_step(turn, sync, id, step, (volume, file, change.path), what);
+        }
+    }
+
     /// Returns whether a program does a run's work.
     pub(super) fn is_program_run(&self, run: &AgentRun) -> bool {
         self.definition_of(run).program.is_some()
@@ -70,6 +111,7 @@ impl RunsState {
         workspace: &WorkspaceState,
         (id, program): (DocId, ExternalProgram),
     ) {
+        self.record_ordered_changes(turn, files, sync, id);
         let Some(run) = self.runs.get(&id) else { return };
         let (name, volume) = (run.about.agent.clone(), run.about.volume);
         if run.about.origin != RunOrigin::User {

@@ -617,12 +617,10 @@ impl RunsState {
             if open.zip(since).is_some_and(|(note, since)| note.file.is_own_save(changed.after, since)) {
                 continue;
             }
-            let (file, what) = match note.filter(|_| !changed.hunks.is_empty()) {
-                Some(note) => (Some(note), ChangeKind::Edited { hunks: changed.hunks.clone() }),
-                None => (None, ChangeKind::Bytes { before: changed.before, after: changed.after }),
-            };
+            let (file, what) = external_agents::kind_of_change(note, changed);
             self.record_change(turn, sync, id, call, (volume, file, changed.path.clone()), what);
         }
+        self.hold_ordered_changes(id, call, std::mem::take(&mut outcome.ordered));
         let mut record = RunRecord::default();
         self.end_server_requests_of(turn, id, call, &mut record);
         self.answer_call(turn, id, call, outcome, &mut record);

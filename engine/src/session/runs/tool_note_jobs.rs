@@ -13,7 +13,7 @@ use agent::known_texts::MERGED_WRITE_REMARK;
 use agent::text_hunks::line_hunks;
 use agent::tool_job::ToolOutcome;
 use commands::CommandId;
-use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin};
+use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, StepId};
 use text::text_edit;
 use text::undo::UndoChange as Undoable;
 use text::{ansi, diff};
@@ -343,8 +343,22 @@ impl RunsState {
     ) {
         let Some(run) = self.runs.get(&id) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
-        let number = run.changes.last().map_or(0, |change| change.number + 1);
-        let (step, at) = (pending.step, turn.now.0);
+        let step = pending.step;
+        self.record_change_in_step(turn, sync, id, step, (volume, file, path), what);
+    }
+
+    /// Records what a step changed.
+    pub(super) fn record_change_in_step(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        step: StepId,
+        (volume, file, path): (DocId, Option<DocId>, String),
+        what: ChangeKind,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let (number, at) = (run.changes.last().map_or(0, |change| change.number + 1), turn.now.0);
         let change = RunChange { number, step, volume, file, path, at, what, undone: Vec::new() };
         self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
     }

@@ -16,6 +16,7 @@ use agent::run_records::RunSummary;
 use agent::server_request::ServerReply;
 use agent::task_block::TaskBlock;
 use agent::tool_catalog::BuiltInTool;
+use agent::tool_job::FileChange;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -250,6 +251,9 @@ pub struct AgentRun {
     pub(in crate::session) project: Option<String>,
     /// State of an orchestrating run.
     pub(in crate::session) orchestrator: OrchestratorState,
+    /// Changes that a program or a call of it has made, until the call is done: ids of the calls, ids of the steps in
+    /// which the program has told of the changes, and the changes.
+    pub(in crate::session) ordered_changes: Vec<(String, StepId, FileChange)>,
     /// Files that are being restored, in the order in which they must be.
     pub(in crate::session) restores: Vec<PendingRestore>,
 }
@@ -318,6 +322,7 @@ impl AgentRun {
             limits: None,
             project_read: ProjectReadState::default(),
             withheld_files: Vec::new(),
+            ordered_changes: Vec::new(),
             instructions: RunInstructions::default(),
             project_agents: Arc::default(),
             project: None,

@@ -79,34 +79,38 @@ impl ProgramBaselines {
         }
     }
 
-    /// Returns the files that the program has changed by itself since they were last compared, and remarks about them.
-    /// `paths` are those that it says it changed; none means that it doesn't say.
+    /// Returns the files that have changed since they were last compared: those that the program has changed by itself,
+    /// those that look as Tracebook was to write them, and remarks. The program writes some of the latter itself, too,
+    /// and only the session knows who came first. `paths` are those that the program says it changed; none means that it
+    /// doesn't say.
     pub(crate) fn changes_of(
         &self,
         run: DocId,
         root: &Path,
         paths: &[String],
         blobs: &BlobStore,
-    ) -> anyhow::Result<(Vec<FileChange>, Vec<String>)> {
-        let Some(baseline) = self.baseline(run) else { return Ok((Vec::new(), Vec::new())) };
+    ) -> anyhow::Result<(Vec<FileChange>, Vec<(String, FileChange)>, Vec<String>)> {
+        let nothing = || Ok((Vec::new(), Vec::new(), Vec::new()));
+        let Some(baseline) = self.baseline(run) else { return nothing() };
         let mut baseline = lock(&baseline);
         if baseline.root.original_path() != root {
-            return Ok((Vec::new(), Vec::new()));
+            return nothing();
         }
-        let (mut changed, remarks) = baseline.before.changes_since(&baseline.root, blobs)?;
-        changed.retain(|change| {
-            let ordered = baseline.ordered.get(&change.path).map(|(_, content)| *content);
-            let is_ordered = change.after.is_some() && ordered == change.after;
-            !is_ordered && (paths.is_empty() || paths.contains(&change.path))
-        });
-        for change in &mut changed {
+        let (mut all, remarks) = baseline.before.changes_since(&baseline.root, blobs)?;
+        all.retain(|change| paths.is_empty() || paths.contains(&change.path));
+        let (mut changed, mut ordered) = (Vec::new(), Vec::new());
+        for mut change in all {
             let text = |blob: Option<BlobHash>| String::from_utf8(blobs.read(blob?).ok()?).ok();
             if let (Some(old), Some(new)) = (text(change.before), text(change.after)) {
                 change.hunks = line_hunks(&old, &new);
             }
+            match baseline.ordered.get(&change.path) {
+                Some((call, content)) if change.after == Some(*content) => ordered.push((call.clone(), change)),
+                Some(_) | None => changed.push(change),
+            }
         }
         baseline.advance(paths);
-        Ok((changed, remarks))
+        Ok((changed, ordered, remarks))
     }
 }
 
