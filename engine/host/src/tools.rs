@@ -20,7 +20,7 @@ pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
 pub(crate) use server_requests::ServerRequests;
 
 use crate::agents::project_memory::{memory_folders, read_project_memory};
-use crate::fs::volume_snapshot::ProgramBaselines;
+use crate::fs::volume_snapshot::{ProgramBaselines, ProgramChanges};
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::{ToolJob, ToolOutcome};
@@ -346,7 +346,8 @@ fn run_limited_job(
             run_interpreter(place, run, stop)
         }
         ToolJob::ProgramReport { root, run, paths, success, text } => {
-            let (changed, ordered, remarks) = place.baselines.changes_of(*run, root, paths, &place.blobs)?;
+            let ProgramChanges { own: changed, ordered, remarks } =
+                place.baselines.changes_of(*run, root, paths, &place.blobs)?;
             let text =
                 [text.as_str()].into_iter().chain(remarks.iter().map(String::as_str)).collect::<Vec<_>>().join("\n");
             let text = text.trim_start().to_owned();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use store::disk::BlobStore;
 use walkdir::WalkDir;
 
-pub(crate) use program_baselines::ProgramBaselines;
+pub(crate) use program_baselines::{ProgramBaselines, ProgramChanges};
 
 /// Maximum number of files compared; others aren't tracked.
 const MAX_SNAPSHOT_FILES: usize = 20_000;

@@ -20,6 +20,17 @@ struct ProgramBaseline {
     ordered: HashMap<String, (String, BlobHash)>,
 }
 
+/// What has changed in a program's folder since it was last compared.
+#[derive(Default)]
+pub(crate) struct ProgramChanges {
+    /// Files that the program has changed by itself.
+    pub(crate) own: Vec<FileChange>,
+    /// Files that look as Tracebook was to write them, by the calls. The program writes some of them itself, too, and
+    /// only the session knows who came first.
+    pub(crate) ordered: Vec<(String, FileChange)>,
+    pub(crate) remarks: Vec<String>,
+}
+
 /// The folders of all programs that work at the moment, by their runs.
 #[derive(Default)]
 pub(crate) struct ProgramBaselines(Mutex<HashMap<DocId, Arc<Mutex<ProgramBaseline>>>>);
@@ -79,38 +90,36 @@ impl ProgramBaselines {
         }
     }
 
-    /// Returns the files that have changed since they were last compared: those that the program has changed by itself,
-    /// those that look as Tracebook was to write them, and remarks. The program writes some of the latter itself, too,
-    /// and only the session knows who came first. `paths` are those that the program says it changed; none means that it
-    /// doesn't say.
+    /// Returns the files that have changed since they were last compared. `paths` are those that the program says it
+    /// changed; none means that it doesn't say.
     pub(crate) fn changes_of(
         &self,
         run: DocId,
         root: &Path,
         paths: &[String],
         blobs: &BlobStore,
-    ) -> anyhow::Result<(Vec<FileChange>, Vec<(String, FileChange)>, Vec<String>)> {
-        let nothing = || Ok((Vec::new(), Vec::new(), Vec::new()));
-        let Some(baseline) = self.baseline(run) else { return nothing() };
+    ) -> anyhow::Result<ProgramChanges> {
+        let mut changes = ProgramChanges::default();
+        let Some(baseline) = self.baseline(run) else { return Ok(changes) };
         let mut baseline = lock(&baseline);
         if baseline.root.original_path() != root {
-            return nothing();
+            return Ok(changes);
         }
         let (mut all, remarks) = baseline.before.changes_since(&baseline.root, blobs)?;
         all.retain(|change| paths.is_empty() || paths.contains(&change.path));
-        let (mut changed, mut ordered) = (Vec::new(), Vec::new());
+        changes.remarks = remarks;
         for mut change in all {
             let text = |blob: Option<BlobHash>| String::from_utf8(blobs.read(blob?).ok()?).ok();
             if let (Some(old), Some(new)) = (text(change.before), text(change.after)) {
                 change.hunks = line_hunks(&old, &new);
             }
             match baseline.ordered.get(&change.path) {
-                Some((call, content)) if change.after == Some(*content) => ordered.push((call.clone(), change)),
-                Some(_) | None => changed.push(change),
+                Some((call, content)) if change.after == Some(*content) => changes.ordered.push((call.clone(), change)),
+                Some(_) | None => changes.own.push(change),
             }
         }
         baseline.advance(paths);
-        Ok((changed, ordered, remarks))
+        Ok(changes)
     }
 }
 
