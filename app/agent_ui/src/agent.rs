@@ -414,7 +414,11 @@ impl AgentPanel {
                 .corner_radius(theme::CARD_CORNER)
                 .inner_margin(space::L)
                 .outer_margin(space::L);
-            frame.show(ui, |ui| self.connection.show(ui)).inner
+            let card = frame.show(ui, |ui| {
+                ui.set_min_width(ui.available_width());
+                self.connection.show(ui)
+            });
+            card.inner
         });
         if let Some(connection::ConnectionEvent::Connected(model)) = shown.inner {
             self.composer.focus = true;

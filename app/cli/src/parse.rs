@@ -2,7 +2,7 @@
 
 use super::arguments::CompletionsArguments;
 use super::{CliError, EXIT_DONE, EXIT_USAGE, help};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
@@ -73,6 +73,10 @@ pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatch
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return Err(error) };
     let path = here.join(unknown);
     if !path.exists() {
+        if unknown.contains(['/', '\\']) || unknown.ends_with(".md") {
+            let missing = format!("there's no folder or note at {unknown}");
+            return Err(build_grammar().error(ErrorKind::InvalidValue, missing));
+        }
         return Err(error);
     }
     // The same word may also occur as the value of an option.

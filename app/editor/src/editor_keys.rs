@@ -82,7 +82,7 @@ impl Editor {
         }
         match key {
             Key::A if word && !modifiers.shift => {
-                self.select_all(world.sheet.bytes());
+                self.select_code_or_all(&target, world.sheet.bytes());
                 KeyOutcome::Moved
             }
             Key::Backspace if plain || word => self.backspace(&target, &here, word, world),

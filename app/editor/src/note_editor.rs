@@ -306,6 +306,19 @@ impl Editor {
         (self.reveal, self.fence) = (false, None);
     }
 
+    /// Selects the code of the cell with the caret. If it's selected, or the caret is in text, selects the whole note.
+    pub(crate) fn select_code_or_all(&mut self, target: &EditTarget, length: usize) {
+        let code = &target.range;
+        let selected = self.caret.map_or(0..0, Caret::range);
+        let is_inside = code.start <= selected.start && selected.end <= code.end && selected != *code;
+        if !target.code_only || !is_inside {
+            return self.select_all(length);
+        }
+        self.more.clear();
+        self.select(code.start, code.end);
+        self.reveal = false;
+    }
+
     /// Returns all carets, the primary one first.
     pub fn carets(&self) -> impl Iterator<Item = Caret> {
         self.caret.into_iter().chain(self.more.iter().copied())

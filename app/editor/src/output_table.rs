@@ -19,7 +19,7 @@ use ui::icons;
 use ui::text::{counted, format_thousands};
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
-use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button, word_width};
 
 /// Height of a row, in points.
 const DATA_TABLE_ROW_HEIGHT: f32 = 24.0;
@@ -331,7 +331,8 @@ impl DataTable {
         );
         set_accessible_name(&count, Role::Label, &words);
         let text = if self.copy.is_some() { "Copying …" } else { "Copy" };
-        let button = Rect::from_min_size(foot + vec2(used + space::L, 0.0), vec2(64.0, size::MIN_CLICK_HEIGHT));
+        let place = foot + vec2(used + space::L, 0.0);
+        let button = Rect::from_min_size(place, vec2(word_width(ui, text), size::MIN_CLICK_HEIGHT));
         if word_button(ui, button, id.with("copy"), text, &format!("Copy rows of {name}")).clicked() {
             self.copy_rows(ui.ctx());
         }
@@ -342,9 +343,7 @@ impl DataTable {
     fn show_all_rows(&mut self, ui: &mut Ui, id: Id, name: &str, at: Pos2) {
         let Some(frame) = &mut self.frame else { return };
         if let Some(text) = frame.offer().filter(|_| self.is_kernel_on) {
-            let font = theme::caption().font;
-            let wide = ui.painter().layout_no_wrap(text.clone(), font, ThemeColors::of(ui).ink).size().x + space::L;
-            let rect = Rect::from_min_size(at, vec2(wide, DATA_TABLE_ROW_HEIGHT));
+            let rect = Rect::from_min_size(at, vec2(word_width(ui, &text), size::MIN_CLICK_HEIGHT));
             if word_button(ui, rect, id.with("all"), &text, &format!("{text} of {name}")).clicked() {
                 frame.start();
                 ui.ctx().request_repaint();
@@ -352,7 +351,7 @@ impl DataTable {
         }
         let parsing = self.coming_rows.is_some().then(|| "Reading the table …".to_owned());
         if let Some(words) = parsing.or_else(|| frame.message()) {
-            let at = at + vec2(0.0, 4.0);
+            let at = at + vec2(0.0, 6.0);
             let muted = ThemeColors::of(ui).muted;
             let used = paint_clipped_text(ui, at, size::DIALOG_WIDTH, &words, &theme::caption(), muted);
             let rect = Rect::from_min_size(at, vec2(used, DATA_TABLE_ROW_HEIGHT));
@@ -370,9 +369,7 @@ impl DataTable {
             .font(style.font)
             .margin(egui::Margin::symmetric(8, 5))
             .desired_width(rect.width());
-        let stroke = std::mem::replace(&mut ui.visuals_mut().selection.stroke.color, colours.accent);
         let response = ui.put(rect, edit).accessible_name(untrusted_text::escape_line(&format!("Filter {name}")));
-        ui.visuals_mut().selection.stroke.color = stroke;
         if response.changed() {
             self.look(ui.ctx());
         }
@@ -659,7 +656,10 @@ impl DataTable {
                 let mut job = LayoutJob::default();
                 let style = theme::caption();
                 // Columns are often narrow; the rest is said by the pointer.
-                let text = summary.text.replace(" different values", " values");
+                let text = match summary.text.strip_prefix("more than ") {
+                    Some(counted) => format!("> {}", counted.replace(" different values", "")),
+                    None => summary.text.replace(" different values", " values"),
+                };
                 job.append(&untrusted_text::escape_line(&text), 0.0, format(style.font, style.line, colours.muted));
                 job.wrap = egui::text::TextWrapping::truncate_at_width(inner.width().max(1.0));
                 let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));

@@ -148,9 +148,7 @@ impl CellViews {
             .margin(egui::Margin::symmetric(8, 6))
             .desired_width(field.width());
         let prompt = if prompt.trim().is_empty() { "the input".to_owned() } else { prompt };
-        let stroke = std::mem::replace(&mut ui.visuals_mut().selection.stroke.color, colours.accent);
         let response = ui.put(field, edit).accessible_name(format!("Answer to cell {number}: {prompt}"));
-        ui.visuals_mut().selection.stroke.color = stroke;
         if new {
             response.request_focus();
         }
@@ -483,7 +481,7 @@ fn caption(
     let colours = theme::ThemeColors::of(ui);
     let (text, colour) = match (run.status, run.duration) {
         _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
-        (ExecutionStatus::Queued, _) => ("waits".to_owned(), colours.muted),
+        (ExecutionStatus::Queued, _) => ("queued".to_owned(), colours.muted),
         (ExecutionStatus::Running, _) => (time(elapsed(run, asked)), colours.muted),
         (_, milliseconds) => match (stale, milliseconds) {
             (Some(stale), _) => (out_of_date(stale), colours.warn),

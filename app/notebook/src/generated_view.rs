@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use store::{BlobHash, CellOutput, DocId, ExecutionId, OutputBody, RunEnding, StepKind};
 use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button, word_button};
+use ui::widgets::{check_box, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button, word_button};
 
 /// Number of table rows visible without scrolling.
 const MAX_VISIBLE_VIEW_ROWS: usize = 12;
@@ -300,7 +300,7 @@ impl GeneratedView {
         match &field.input {
             FieldInput::Check => {
                 let mut on = set.as_bool().unwrap_or(false);
-                if ui.checkbox(&mut on, untrusted_text::escape_line(&field.label)).changed() {
+                if check_box(ui, &mut on, untrusted_text::escape_line(&field.label)).changed() {
                     set_property(around, &field.property, Some(Value::Bool(on)), actions);
                 }
             }

@@ -48,7 +48,7 @@ pub fn highlighted_text(
 /// Returns a hit with its passage as rendered text, without Markdown syntax.
 pub fn readable_hit(hit: &NoteHit) -> NoteHit {
     let mut shown = hit.clone();
-    if !matches!(hit.kind, PassageKind::Prose | PassageKind::Memory) {
+    if !matches!(hit.kind, PassageKind::Prose | PassageKind::Run | PassageKind::Memory) {
         return shown;
     }
     shown.why.nearest = None;

@@ -3,6 +3,7 @@
 
 mod cut_run;
 mod json_tree;
+mod line_limit;
 mod mime_bundle;
 pub mod save_file;
 
@@ -33,7 +34,7 @@ use text::untrusted_text;
 use typeset::ansi::{CSV_MIME, TerminalColor, TerminalStyle, multiline_text, parse_styled};
 use ui::text::format_thousands;
 use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
-use ui::widgets::{format, set_accessible_name, word_button};
+use ui::widgets::{format, set_accessible_name, word_button, word_width};
 
 /// Maximum number of bytes of HTML, converted to Markdown, that are laid out.
 const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
@@ -268,9 +269,10 @@ fn count(about: &Value, key: &str) -> Option<usize> {
 struct OutputLayouter<'a> {
     pen: TextStyleContext<'a>,
     width: f32,
-    /// Number of lines that may still be shown, and total number of lines.
+    /// Number of rows that may still be shown, total number of rows, and how many characters a row holds.
     left: usize,
     lines: usize,
+    per_row: usize,
     y: f32,
     made: OutputLayout,
 }
@@ -281,7 +283,8 @@ fn layout_execution(
     views: &mut OutputViewState,
     pen: TextStyleContext<'_>,
 ) -> OutputLayout {
-    let lines = |text: &str| parse_styled(text).0.lines().count();
+    let per_row = line_limit::characters_per_row(key.width, pen);
+    let lines = |text: &str| line_limit::row_count(&parse_styled(text).0, per_row);
     let all: usize = run
         .outputs
         .iter()
@@ -303,7 +306,7 @@ fn layout_execution(
         lines: 0,
         text: whole_text(run),
     };
-    let mut lay = OutputLayouter { pen, width: key.width, left, lines: 0, y: 0.0, made };
+    let mut lay = OutputLayouter { pen, width: key.width, left, lines: 0, per_row, y: 0.0, made };
     let colours = pen.colours;
     for (at, output) in run.outputs.iter().enumerate() {
         if let Some(whole) = output.whole.as_ref().filter(|_| views.whole.contains(&at)) {
@@ -372,12 +375,12 @@ impl OutputLayouter<'_> {
         if text.is_empty() {
             return;
         }
-        let all = text.lines().count();
+        let all = line_limit::row_count(text, self.per_row);
         self.lines += all;
         if self.left == 0 {
             return;
         }
-        let shown: usize = text.split_inclusive('\n').take(self.left).map(str::len).sum();
+        let shown = line_limit::first_rows_bytes(text, self.left, self.per_row);
         self.left = self.left.saturating_sub(all);
         let shown = text[..shown].trim_end_matches('\n');
         let code = theme::code();
@@ -639,26 +642,26 @@ pub fn show(
         }
         OutputItem::Kernels(module) => {
             let mut place = at;
-            let mut button = |ui: &mut Ui, salt: &str, width: f32, text: &str| {
-                let rect = Rect::from_min_size(place, vec2(width, size::MIN_CLICK_HEIGHT));
-                place.x += width + space::L;
+            let mut button = |ui: &mut Ui, salt: &str, text: &str| {
+                let rect = Rect::from_min_size(place, vec2(word_width(ui, text), size::MIN_CLICK_HEIGHT));
+                place.x = rect.right() + space::L;
                 word_button(ui, rect, id.with(salt), text, &format!("{text} for cell {cell}")).clicked()
             };
             let in_science = science_pack::has_module(module);
             if in_science {
-                let (text, width) = match is_science_installed(ui.ctx()) {
-                    true => ("Use Science".to_owned(), 100.0),
-                    false => (format!("Use Science ({} MB download)", megabytes(PACK_WHEEL_BYTES)), 230.0),
+                let text = match is_science_installed(ui.ctx()) {
+                    true => "Use Science".to_owned(),
+                    false => format!("Use Science ({} MB download)", megabytes(PACK_WHEEL_BYTES)),
                 };
-                if button(ui, "science", width, &text) {
+                if button(ui, "science", &text) {
                     actions.push(PageAction::UseScience { cell: block, module: module.clone() });
                 }
             }
-            let (text, width) = if in_science { ("Use an environment…", 160.0) } else { ("Set up Python…", 120.0) };
-            if button(ui, "set up", width, text) {
+            let text = if in_science { "Use an environment…" } else { "Set up Python…" };
+            if button(ui, "set up", text) {
                 actions.push(PageAction::SetUpPython { cell: block, module: module.clone() });
             }
-            if button(ui, "choose", 120.0, "Choose kernel…") {
+            if button(ui, "choose", "Choose kernel…") {
                 actions.push(PageAction::Run(CommandId::KernelChoose));
             }
         }
@@ -667,10 +670,7 @@ pub fn show(
                 Some(package) => format!("Add {package} to the environment…"),
                 None => "Install packages…".to_owned(),
             };
-            let font = theme::caption().font;
-            let galley =
-                ui.painter().layout_no_wrap(untrusted_text::escape_line(&text).into_owned(), font, colours.ink);
-            let rect = Rect::from_min_size(at, vec2(galley.size().x.min(width), size::MIN_CLICK_HEIGHT));
+            let rect = Rect::from_min_size(at, vec2(word_width(ui, &text).min(width), size::MIN_CLICK_HEIGHT));
             if word_button(ui, rect, id, &text, &format!("{text} for cell {cell}")).clicked() {
                 actions.push(PageAction::ShowPackages { cell: block, missing: missing.clone() });
             }

@@ -12,7 +12,7 @@ use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
 use text::python_scope::CellNames;
 use ui::theme::{self, ThemeColors, space};
-use ui::widgets::set_accessible_name;
+use ui::widgets::{check_box, set_accessible_name};
 
 /// Minimum pane width for showing outputs beside the code; in narrower panes they are below it, as in notes.
 const MIN_SPLIT_SCRIPT_WIDTH: f32 = 720.0;
@@ -138,7 +138,7 @@ pub fn show_preview(
         set_accessible_name(&title, Role::Heading, "Preview");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             let mut runs = world.session.settings().script_runs;
-            if ui.checkbox(&mut runs, "Run as I type").changed() {
+            if check_box(ui, &mut runs, "Run as I type").changed() {
                 actions.push(PageAction::Run(CommandId::ScriptRuns));
             }
         });

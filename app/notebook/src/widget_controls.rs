@@ -18,7 +18,7 @@ use text::untrusted_text;
 use text::widget::{self, WidgetControl, WidgetSpec};
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{icon_button, set_accessible_name};
+use ui::widgets::{check_box, icon_button, set_accessible_name};
 
 /// Height of a widget's box.
 const WIDGET_BOX_HEIGHT: f32 = size::MIN_CLICK_HEIGHT + 2.0 * crate::cells::CELL_PADDING;
@@ -156,7 +156,7 @@ impl WidgetControls {
             }
             WidgetControl::Checkbox { value } => {
                 let mut on = *value;
-                ui.checkbox(&mut on, label).changed().then_some(Value::Bool(on))
+                check_box(ui, &mut on, label).changed().then_some(Value::Bool(on))
             }
             WidgetControl::Text { value } => self.field(ui, cell, value, room, label).map(Value::String),
             WidgetControl::Date { value } => {

@@ -94,7 +94,7 @@ impl EmbeddingSettings {
         });
         let found = self.runtime(lines.ui.ctx(), &settings.onnx_runtime);
         lines.show_matching_row("ONNX Runtime", &found, |ui| {
-            if let Some(path) = text(ui, "ONNX Runtime", &settings.onnx_runtime, "looked for") {
+            if let Some(path) = text(ui, "ONNX Runtime", &settings.onnx_runtime, "found automatically") {
                 changes.push(SettingsChange::OnnxRuntime(path.trim().to_owned()));
             }
         });

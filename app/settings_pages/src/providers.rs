@@ -100,11 +100,16 @@ impl ProviderSettings {
             let about = match self.said(name) {
                 Some(said) => said,
                 None if !provider.is_enabled() => "Switched off.".to_owned(),
-                None => format!("{lead}{} {}", at(&endpoint), keyed(&endpoint, barred)),
+                None => format!("{lead}{}{}", at(&endpoint), keyed(&endpoint, barred)),
             };
+            let wants_key = barred.is_some() && endpoint.key.is_some() && ModelConnection::takes_key(name);
             let title = format!("{name}: {}", endpoint.model);
             lines.show_matching_row(&title, &about, |ui| {
-                if provider.is_enabled() && text_button(ui, &format!("Test {name}"), false).clicked() {
+                if provider.is_enabled() && wants_key {
+                    if text_button(ui, &format!("Add key for {name}…"), false).clicked() {
+                        self.connection.open_for_key(name);
+                    }
+                } else if provider.is_enabled() && text_button(ui, &format!("Test {name}"), false).clicked() {
                     self.tests.insert(name.clone(), ProviderTest::Waits(test(ui.ctx(), config, endpoint.clone())));
                 }
             });
@@ -216,13 +221,18 @@ impl ProviderSettings {
 }
 
 fn at(endpoint: &ModelEndpoint) -> String {
-    let place = endpoint.base_url.as_deref().unwrap_or("at its own address");
-    if endpoint.local { format!("On this machine, {place}.") } else { format!("{place}.") }
+    match (endpoint.local, &endpoint.base_url) {
+        (true, Some(address)) => format!("On this machine, {address}. "),
+        (true, None) => "On this machine. ".to_owned(),
+        (false, Some(address)) => format!("{address}. "),
+        (false, None) => String::new(),
+    }
 }
 
 fn keyed(endpoint: &ModelEndpoint, barred: Option<&str>) -> String {
     match (&endpoint.key, barred) {
-        (_, Some(why)) => format!("Not ready: {why}."),
+        // The window has a button for what the command at the end does.
+        (_, Some(why)) => format!("Not ready: {}.", why.split_once(": `").map_or(why, |(what, _)| what)),
         (None, None) => "It needs no key.".to_owned(),
         (Some(_), None) => "Its key is set.".to_owned(),
     }

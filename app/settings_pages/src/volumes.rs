@@ -42,7 +42,7 @@ impl VolumePage {
             show_volume(lines, (&volume.name, &place), &known, &mut changes);
         }
         let about = "Tracebook's own agents, prompts and guide. Read-only.";
-        lines.show_matching_row(&format!("Volume {SYSTEM_VOLUME_NAME}"), about, |_| ());
+        lines.show_matching_row(&format!("Volume {}", sentence(SYSTEM_VOLUME_NAME)), about, |_| ());
         let Some((change, refusal)) = changes.pop() else { return };
         self.writer.set_trouble(refusal.map(sentence));
         if refusal.is_none() {
@@ -84,8 +84,8 @@ fn show_volume(
         }
     });
     let branch = known.branch.as_deref().unwrap_or_default();
-    lines.show_matching_row(&format!("Branch of {name}"), "What a clone of it checks out.", |ui| {
-        if let Some(typed) = text(ui, &format!("Branch to clone of {name}"), branch, "the remote's own") {
+    lines.show_matching_row(&format!("Branch of {name}"), "The branch that a clone checks out.", |ui| {
+        if let Some(typed) = text(ui, &format!("Branch to clone of {name}"), branch, "the default branch") {
             let typed = typed.trim();
             if typed != branch {
                 change("branch", Some(typed).filter(|typed| !typed.is_empty()).map(Value::from), branch_refusal(typed));

@@ -44,7 +44,6 @@ pub fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str)
         .hint_text(egui::RichText::new(hint).font(style.font).color(colours.muted))
         .margin(egui::Margin::symmetric(12, 8))
         .desired_width(f32::INFINITY);
-    ui.visuals_mut().selection.stroke.color = colours.accent;
     ui.add(field).accessible_name(name)
 }
 

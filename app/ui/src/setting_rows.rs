@@ -8,6 +8,11 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
 
+/// Height of a setting whose description takes one line.
+const ROW_HEIGHT: f32 = 56.0;
+/// Width below which the text of a setting isn't squeezed beside its control.
+const MIN_TEXT_WIDTH: f32 = 180.0;
+
 /// Draws the settings of a page, or the matching ones of all pages.
 pub struct SettingsRows<'a> {
     /// Where the rows are drawn.
@@ -29,23 +34,53 @@ impl SettingsRows<'_> {
     }
 }
 
-/// Draws a setting: its name and description at the left, its control at the right.
+/// Draws a setting: its name and description at the left, its control at the right, or below if that leaves the text
+/// too little room.
 pub fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
-    let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 56.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::hover());
     set_accessible_name(&response, Role::Label, &format!("{name}: {about}"));
-    let small = theme::TypeStyle { font: theme::inter_font(theme::InterCut::Regular, 13.0), line: 20.0 };
-    let mut child =
-        ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::right_to_left(Align::Center)));
+    // The width of the control is known from the frame before.
+    let id = ui.scope_id().with(("width of control", name));
+    let taken = ui.data(|data| data.get_temp::<f32>(id)).unwrap_or(0.0);
+    let is_below = rect.width() - taken - space::L < MIN_TEXT_WIDTH;
+    let place = if is_below {
+        let top = paint_setting_text(ui, rect, rect.width(), name, about) - space::S;
+        Rect::from_min_max(pos2(rect.left(), top), pos2(rect.right(), top + size::MIN_CLICK_HEIGHT + space::M))
+    } else {
+        rect
+    };
+    let layout = Layout::right_to_left(Align::Center);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(place).id_salt(name).layout(layout));
     control(&mut child);
-    let room = child.min_rect().left() - rect.left() - space::L;
-    paint_clipped_text(ui, pos2(rect.left(), rect.top() + 8.0), room, name, &small, colours.ink);
-    let used =
-        paint_clipped_text(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &theme::caption(), colours.muted);
-    if used >= room - 1.0 {
-        response.on_hover_text(text::untrusted_text::escape_block(about).into_owned()); // it may be cut short
+    let wanted = rect.right() - child.min_rect().left();
+    if (wanted - taken).abs() > 0.5 {
+        ui.data_mut(|data| data.insert_temp(id, wanted));
+        ui.ctx().request_repaint();
     }
-    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let bottom = if is_below {
+        place.bottom()
+    } else {
+        paint_setting_text(ui, rect, rect.width() - wanted - space::L, name, about).max(rect.bottom())
+    };
+    ui.add_space(bottom - rect.bottom());
+    ui.painter().hline(rect.x_range(), bottom - 0.5, Stroke::new(1.0, ThemeColors::of(ui).line));
+}
+
+/// Paints the name of a setting and its description, which takes as many lines as it needs. Returns where the row ends.
+fn paint_setting_text(ui: &Ui, row: Rect, width: f32, name: &str, about: &str) -> f32 {
+    let colours = ThemeColors::of(ui);
+    let small = theme::TypeStyle { font: theme::inter_font(theme::InterCut::Regular, 13.0), line: 20.0 };
+    paint_clipped_text(ui, pos2(row.left(), row.top() + 8.0), width, name, &small, colours.ink);
+    let caption = theme::caption();
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = width.max(80.0);
+    let about = text::untrusted_text::escape_block(about);
+    job.append(&about, 0.0, crate::widgets::format(caption.font, caption.line, colours.muted));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let top = row.top() + 28.0;
+    let bottom = top + galley.size().y + space::M;
+    ui.painter().galley(pos2(row.left(), top), galley, colours.muted);
+    bottom
 }
 
 /// Draws a group of options of which one is selected. Returns the clicked one.

@@ -583,8 +583,8 @@ fn egui_visuals(colours: &ThemeColors, dark: bool) -> egui::Visuals {
     visuals.window_shadow = floating_shadow(dark);
     visuals.popup_shadow = floating_shadow(dark);
     visuals.selection.bg_fill = colours.accent_ground;
-    // Also the color of selected text; framed fields use the accent color for their ring.
-    visuals.selection.stroke = Stroke::new(size::FOCUS_RING_WIDTH, colours.ink);
+    // The ring of a focused field, and the color of selected text.
+    visuals.selection.stroke = Stroke::new(size::FOCUS_RING_WIDTH, colours.accent);
     visuals.text_cursor.stroke = Stroke::new(2.0, colours.accent);
     visuals.interact_cursor = Some(egui::CursorIcon::PointingHand);
     visuals.button_frame = true;

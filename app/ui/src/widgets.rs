@@ -62,11 +62,31 @@ pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str
     let response = ui.interact(rect, id, Sense::click());
     let colours = ThemeColors::of(ui);
     let colour = if response.hovered() { colours.ink } else { colours.accent };
-    let at = rect.left_center();
-    ui.painter().text(at, Align2::LEFT_CENTER, text::untrusted_text::escape_line(text), theme::caption().font, colour);
+    let style = theme::caption();
+    let at = rect.left_center() - vec2(0.0, style.line / 2.0);
+    paint_clipped_text(ui, at, f32::INFINITY, text, &style, colour);
     paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     response
+}
+
+/// Returns the width of a button made of words, in points.
+pub fn word_width(ui: &Ui, text: &str) -> f32 {
+    let text = text::untrusted_text::escape_line(text).into_owned();
+    let galley = ui.painter().layout_no_wrap(text, theme::caption().font, ThemeColors::of(ui).ink);
+    galley.size().x.max(size::MIN_CLICK_HEIGHT)
+}
+
+/// Draws a check box whose empty square stands out from its ground.
+pub fn check_box<'a>(ui: &mut Ui, is_on: &'a mut bool, label: impl egui::IntoAtoms<'a>) -> Response {
+    let outline = Stroke::new(1.0, ThemeColors::of(ui).muted);
+    let outlined = ui.scope(move |ui| {
+        let widgets = &mut ui.visuals_mut().widgets;
+        widgets.inactive.bg_stroke = outline;
+        widgets.hovered.bg_stroke = outline;
+        ui.checkbox(is_on, label)
+    });
+    outlined.inner
 }
 
 /// Paints the background of a flat control under the pointer.

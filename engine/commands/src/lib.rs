@@ -142,9 +142,9 @@ command_table!(
         window_command("note.new_in", "New note in…", &["Ctrl+Shift+N"], "Make a note in a folder that you choose."),
     NoteUndoNew = window_command(
         "note.undo_new",
-        "Undo new note of a link",
+        "Undo note from link",
         &[],
-        "Put the note that a link has just made into the trash, and go back to the link.",
+        "Move the note that a link just created to the trash, and go back to the link.",
     ),
     FolderOpen = CommandInfo {
         id: "folder.open",

@@ -36,7 +36,7 @@ pub enum DiskError {
         path: PathBuf,
     },
     /// No permission to write.
-    #[error("it cannot be written to (read-only, or not yours): {}", path.display())]
+    #[error("it is read-only or belongs to another user: {}", path.display())]
     ReadOnly {
         /// The file or folder that should have been written.
         path: PathBuf,

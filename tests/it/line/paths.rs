@@ -11,7 +11,7 @@ fn a_path_opens_the_window_and_other_words_are_commands() {
     let unknown = house.run(&["opne", "notes"]).code(2);
     assert!(unknown.err.contains("unrecognized subcommand") && unknown.err.contains("'open'"), "{}", unknown.err);
     let unknown = house.run(&["nowhere/at/all"]).code(2);
-    assert!(unknown.err.contains("unrecognized subcommand"), "{}", unknown.err);
+    assert!(unknown.err.contains("there's no folder or note at nowhere/at/all"), "{}", unknown.err);
     // A subcommand takes precedence over a folder with the same name.
     house.write("ls/x.md", b"x\n");
     assert!(house.run(&["ls"]).good().text().contains("a.md"));

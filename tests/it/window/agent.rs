@@ -234,7 +234,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     ask(&mut window, "make a plan");
     soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run in the sandbox: cat nothing"));
     // The pending approval is visible from anywhere.
-    window.get_by_label("1 approval waits");
+    window.get_by_label("1 approval waiting");
     window.get_by_label("Todos: 0 of 2").click();
     window.run_steps(3);
     window.get_by_label("Add a todo").focus();
@@ -286,7 +286,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.key_press_modifiers(CTRL, Key::Backspace);
     soon(&mut window, "it has ended", ended);
     assert!(bench.notes().join("Talk.md").exists(), "what was denied was not done");
-    assert!(window.query_by_label("1 approval waits").is_none());
+    assert!(window.query_by_label("1 approval waiting").is_none());
 
     // Tool lines expand.
     window.get_by_label_contains("write_file  plan.md").click();

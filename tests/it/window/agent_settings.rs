@@ -71,6 +71,17 @@ fn what_runs_without_approval_is_a_setting() {
 }
 
 #[test]
+fn a_missing_key_is_added_beside_its_provider() {
+    let (_bench, mut window) = configured("# mine\n");
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    let button = "Add key for anthropic…";
+    until(&mut window, "the provider", |window| window.query_by_label(button).is_some());
+    window.get_by_label(button).click_accesskit();
+    until(&mut window, "the field", |window| window.query_by_label("API key").is_some());
+}
+
+#[test]
 fn what_agents_reach_is_set_in_the_window() {
     let (bench, mut window) = configured("# mine\nsecurity:\n  # a comment\n  sandbox_enabled: true\n");
     go(&mut window, CommandId::AppSettings);

@@ -11,7 +11,7 @@ fn a_cell_asks_below_it_and_goes_on() {
     window.get_by_label("Run cell 1").click();
     let field = "Answer to cell 1: Who? ";
     until(&mut window, "it asks", |window| window.query_by_label(field).is_some());
-    assert!(window.query_by_label("Python asks").is_some());
+    assert!(window.query_by_label("Python needs input").is_some());
     assert!(window.get_by_label(field).is_focused(), "one can type at once");
     type_text(&mut window, "Ada");
     press(&mut window, NONE, Key::Enter);

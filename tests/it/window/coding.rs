@@ -67,6 +67,20 @@ fn on() -> (Bench, Driven) {
     (bench, window)
 }
 
+#[test]
+fn select_all_takes_the_code_of_a_cell_first() {
+    let (_bench, mut window) = on();
+    window.state_mut().place_caret(NOTE.find("harbour").expect("code"));
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "1");
+    assert_eq!(text(&window).as_deref(), Some("prose\n\n```python\n1\n```\n\n```python\n\n```\n"));
+    press(&mut window, CTRL, Key::A);
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "all");
+    assert_eq!(text(&window).as_deref().map(str::trim_end), Some("all"));
+}
+
 fn ran() -> (Bench, Driven) {
     let (bench, mut window) = on();
     window.get_by_label("Run cell 1").click();

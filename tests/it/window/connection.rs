@@ -31,7 +31,7 @@ fn a_model_is_connected_by_its_address_and_switched() {
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
     let mut window = panel(&bench);
     until(&mut window, "the card is shown", |window| shows(window, CARD));
-    for offer in ["Add an API key", "Other endpoint…", "Later"] {
+    for offer in ["Add an API key", "Other endpoint…", "Later", "Model: Choose a model"] {
         window.get_by_label(offer);
     }
     // The key is typed into a password field.

@@ -29,6 +29,15 @@ fn ran_in(bench: &Bench) -> Driven {
     window
 }
 
+#[test]
+fn a_long_line_is_folded() {
+    let (_bench, mut window) = ran("```python\nprint('word ' * 2000 + 'end')\n```\n");
+    until(&mut window, "it is folded", |window| window.query_all_by_label_contains("Show all ").next().is_some());
+    assert!(window.query_all_by_label_contains("word end").next().is_none());
+    window.query_all_by_label_contains("Show all ").next().expect("a button").click();
+    until(&mut window, "it is shown", |window| window.query_all_by_label_contains("word end").next().is_some());
+}
+
 fn shows(window: &mut Driven, label: &str) {
     until(window, label, |window| window.query_all_by_label(label).next().is_some());
 }

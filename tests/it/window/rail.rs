@@ -79,3 +79,19 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     window.run();
     assert!(window.query_by_label_contains("First steps: ").is_none());
 }
+
+#[test]
+fn wide_choices_stand_below_their_setting_in_a_small_window() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    window.set_size(egui::vec2(800.0, 600.0));
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::AppWelcome);
+    window.run_steps(6);
+    let below = |setting: &str, choice: &str| {
+        let setting = window.get_by_label_contains(setting).rect();
+        window.get_by_role_and_label(Role::RadioButton, choice).rect().top() - setting.top()
+    };
+    assert!(below("Keyboard shortcuts: ", "Jupyter") > 44.0);
+    assert!(below("Theme: ", "Dark") < 20.0);
+}

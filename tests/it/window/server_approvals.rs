@@ -43,14 +43,14 @@ fn window_on(house: &House) -> Driven {
 
 /// Shows the agent panel through the status bar, which says that something waits.
 fn show_waiting(window: &mut Driven) {
-    soon(window, "the status bar tells", |window| window.query_by_label("1 approval waits").is_some());
-    window.get_by_label("1 approval waits").click_accesskit();
+    soon(window, "the status bar tells", |window| window.query_by_label("1 approval waiting").is_some());
+    window.get_by_label("1 approval waiting").click_accesskit();
     soon(window, "its card is shown", |window| shows(window, "A program waits"));
 }
 
 fn gone(window: &mut Driven) {
     soon(window, "nothing waits", |window| {
-        window.query_by_label("1 approval waits").is_none() && !shows(window, "A program waits")
+        window.query_by_label("1 approval waiting").is_none() && !shows(window, "A program waits")
     });
 }
 

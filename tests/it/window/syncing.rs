@@ -126,7 +126,7 @@ fn what_another_device_changed_is_shown_before_and_after() {
     assert!(both.one.query_by_label_contains("Synced. All is saved on this device and at every hub.").is_some());
     assert!(both.one.query_by_label_contains(&format!("{at}: Connected")).is_some());
     assert!(both.one.query_by_label_contains("notes: Saved here and sent").is_some());
-    both.one.get_by_label("Changes of others").click();
+    both.one.get_by_label("Changes by others").click();
     both.one.run();
     assert!(both.one.query_all_by_label_contains("Plan was changed on another device").next().is_some());
     both.first("the note before and after is shown", |window| {

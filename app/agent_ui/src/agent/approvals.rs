@@ -117,12 +117,21 @@ impl ApprovalCards {
                 let count = waiting.len();
                 let more = if count > 1 { format!("1 of {count}") } else { String::new() };
                 title(ui, &approval_text::title(approval), &more);
+                let risk = self.tool_risk(session, approval);
+                // A reason that only names the risk says what the line below does.
+                let is_risk = approval.reason.starts_with("it carries ") && approval.reason.ends_with(" risk");
                 let reason = untrusted_text::escape_line(&approval.reason);
                 let left = approval.expires.saturating_sub(jiff::Timestamp::now().as_millisecond());
                 ui.ctx().request_repaint_after(EXPIRY_REFRESH_INTERVAL);
-                let why = format!("{} {}", sentence(&reason), labels::expiry_label(left));
+                let why = match labels::expiry_label(left) {
+                    expiry if risk.is_some() && is_risk => expiry,
+                    expiry => format!("{} {expiry}", sentence(&reason)),
+                };
                 line(ui, &why, &theme::caption(), colours.muted);
-                self.show_risk(ui, session, approval);
+                if let Some(risk) = risk {
+                    let (label, colour) = risk_text(ui, risk);
+                    line(ui, &label, &theme::caption(), colour);
+                }
                 if BuiltInTool::AskUser.is_named(&approval.tool) {
                     self.question(ui, run.id, approval, actions);
                 } else if BuiltInTool::McpForm.is_named(&approval.tool) {
@@ -153,15 +162,13 @@ impl ApprovalCards {
         ui.add_space(space::S);
     }
 
-    /// Draws the risk of the approval's tool.
-    fn show_risk(&mut self, ui: &mut Ui, session: &Session, approval: &RunApproval) {
+    /// Returns the risk of the approval's tool, if the tool is known.
+    fn tool_risk(&mut self, session: &Session, approval: &RunApproval) -> Option<ToolRisk> {
         if self.risk.as_ref().is_none_or(|(id, _)| *id != approval.id) {
             let tool = session.agent_tools().into_iter().find(|tool| tool.name == approval.tool);
             self.risk = Some((approval.id.clone(), tool.map(|tool| tool.risk)));
         }
-        let Some(risk) = self.risk.as_ref().and_then(|(_, risk)| *risk) else { return };
-        let (label, colour) = risk_text(ui, risk);
-        line(ui, &label, &theme::caption(), colour);
+        self.risk.as_ref().and_then(|(_, risk)| *risk)
     }
 
     fn question(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {

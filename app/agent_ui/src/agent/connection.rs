@@ -86,9 +86,16 @@ pub struct ModelConnection {
     takes_keyboard: bool,
 }
 
+thread_local! {
+    /// The configuration of a user who has changed nothing, which takes too long to read for each frame.
+    static BUILT_IN_CONFIG: Option<AgentConfig> = merge(&[]).ok();
+}
+
 /// Returns whether the user has configured models.
-fn is_configured(config: &AgentConfig) -> bool {
-    merge(&[]).is_ok_and(|built_in| built_in.llm != config.llm || built_in.agents != config.agents)
+pub(crate) fn is_configured(config: &AgentConfig) -> bool {
+    BUILT_IN_CONFIG.with(|built_in| {
+        built_in.as_ref().is_some_and(|built_in| built_in.llm != config.llm || built_in.agents != config.agents)
+    })
 }
 
 fn start<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
@@ -125,6 +132,19 @@ impl ModelConnection {
     /// Returns the configuration that was read for the card.
     pub fn config(&self) -> Option<&AgentConfig> {
         self.config.as_ref()
+    }
+
+    /// Returns whether the card can ask for the key of a provider with this name.
+    pub fn takes_key(provider: &str) -> bool {
+        KEYED_PROVIDERS.iter().any(|kind| kind.name == provider)
+    }
+
+    /// Opens the card at the key of a provider.
+    pub fn open_for_key(&mut self, provider: &str) {
+        if let Some(kind) = KEYED_PROVIDERS.iter().position(|kind| kind.name == provider) {
+            (self.open, self.kind) = (true, kind);
+            self.go_to(ConnectionStep::Key);
+        }
     }
 
     /// Returns whether the card is shown in an otherwise empty panel.

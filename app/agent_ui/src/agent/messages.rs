@@ -294,7 +294,11 @@ impl MessageList {
         let mut wish = None;
         match &item.what {
             MessageContent::User { text, siblings, parent } => {
-                let card = rect.with_max_y(rect.bottom() - size::MIN_CLICK_HEIGHT - space::S);
+                // The space above sets it apart from the answer before.
+                let card = Rect::from_x_y_ranges(
+                    rect.x_range(),
+                    rect.top() + space::S..=rect.bottom() - size::MIN_CLICK_HEIGHT,
+                );
                 ui.painter().rect_filled(card, CARD_CORNER, colours.accent_ground);
                 let origin = card.min + vec2(MESSAGE_PADDING, MESSAGE_PADDING);
                 // An estimated height may be smaller than the text.
@@ -638,9 +642,9 @@ fn call_line(
     let colours = ThemeColors::of(ui);
     let (stands, took) = tool_call_state(agents, session, call, result, run);
     let (icon, colour, word) = match stands {
-        ToolCallState::Asks => (icons::QUESTION, colours.warn, "asks"),
-        ToolCallState::Waits => (icons::HOURGLASS, colours.muted, "waits"),
-        ToolCallState::Runs => (icons::SPINNER, colours.tool, "runs"),
+        ToolCallState::Asks => (icons::QUESTION, colours.warn, "needs approval"),
+        ToolCallState::Waits => (icons::HOURGLASS, colours.muted, "waiting"),
+        ToolCallState::Runs => (icons::SPINNER, colours.tool, "running"),
         ToolCallState::Done => (icons::WRENCH, colours.tool, "done"),
         ToolCallState::Failed => (icons::X_CIRCLE, colours.bad, "failed"),
     };

@@ -1,7 +1,7 @@
 //! The model picker at the message field: the current model's name, and a menu of the models that the configured
 //! providers offer.
 
-use super::connection::model_row;
+use super::connection::{is_configured, model_row};
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, WireProtocol};
 use agent::router::{RequestFeatures, RoutingContext, choose_provider};
@@ -73,7 +73,9 @@ impl ModelPicker {
         let setup = agents.setup().filter(|setup| setup.trouble.is_none());
         let Some(config) = setup.map(|setup| &setup.config).or(config) else { return event };
         let current = current_endpoint(config, setup);
-        let shown = current.as_ref().map_or("No model", |endpoint| endpoint.model.as_str());
+        // The built-in default is a guess until the user has connected a model.
+        let named = current.as_ref().filter(|_| is_configured(config));
+        let shown = named.map_or("Choose a model", |endpoint| endpoint.model.as_str());
         let button = model_button(ui, shown);
         let mut is_open = false;
         Popup::menu(&button).width(MENU_WIDTH).show(|ui| {
@@ -191,7 +193,8 @@ fn tokens_label(tokens: u64) -> String {
 impl ModelPicker {
     /// Warns about a small context, and offers to change its size.
     pub(super) fn show_small_context(&mut self, ui: &mut Ui, agents: &RunsState, workspace: &Path) {
-        let Some(setup) = agents.setup().filter(|setup| setup.trouble.is_none()) else { return };
+        let usable = agents.setup().filter(|setup| setup.trouble.is_none() && is_configured(&setup.config));
+        let Some(setup) = usable else { return };
         let Some(endpoint) = current_endpoint(&setup.config, Some(setup)) else { return };
         let Some(context) = setup.contexts.get(&endpoint.provider).filter(|tokens| **tokens < SMALL_CONTEXT_TOKENS)
         else {

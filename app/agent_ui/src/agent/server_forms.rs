@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use store::RunApproval;
 use text::untrusted_text::escape_line;
 use ui::theme::{self, ThemeColors, space};
-use ui::widgets::text_button;
+use ui::widgets::{check_box, text_button};
 
 /// Maximum height of the fields; more of them scroll.
 const MAX_FIELDS_HEIGHT: f32 = 260.0;
@@ -145,7 +145,7 @@ impl FormDraft {
             FormFieldKind::Flag => {
                 let mut is_on = self.values.get(name).and_then(Value::as_bool).unwrap_or(false);
                 let is_open = field.is_needed && !self.values.contains_key(name);
-                if ui.checkbox(&mut is_on, title).changed() || is_open {
+                if check_box(ui, &mut is_on, title).changed() || is_open {
                     self.values.insert(name.clone(), Value::Bool(is_on));
                 }
             }
@@ -161,7 +161,7 @@ impl FormDraft {
                 let mut chosen = self.values.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
                 for (value, label) in values {
                     let mut is_on = chosen.iter().any(|one| one == value.as_str());
-                    if ui.checkbox(&mut is_on, escape_line(label)).changed() {
+                    if check_box(ui, &mut is_on, escape_line(label)).changed() {
                         chosen.retain(|one| one != value.as_str());
                         chosen.extend(is_on.then(|| Value::from(value.clone())));
                         self.values.insert(name.clone(), Value::Array(chosen.clone()));

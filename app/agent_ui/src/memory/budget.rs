@@ -3,6 +3,7 @@
 
 use super::MemoryAction;
 use super::widgets;
+use crate::agent::connection::is_configured;
 use crate::agent::model_picker::current_endpoint;
 use crate::config_writer::{ConfigWriter, config_value};
 use crate::panel_action::PanelAction;
@@ -83,14 +84,14 @@ pub struct ModelCostStatus {
 }
 
 impl ModelCostStatus {
-    /// Returns the text and its accessible name. Both are empty if no model is known and nothing was spent.
+    /// Returns the text and its accessible name. Both are empty if no model is connected and nothing was spent.
     pub fn refresh(&mut self, session: &Session) -> (&str, &str) {
         let (now, agents) = (now(), session.agents());
         let key = (agents.revision(), agents.setup().is_some(), day(now.0));
         if self.made != Some(key) {
             self.made = Some(key);
             let spent = session.budget_statuses(now).first().map_or(0.0, |month| month.spent);
-            let setup = agents.setup().filter(|setup| setup.trouble.is_none());
+            let setup = agents.setup().filter(|setup| setup.trouble.is_none() && is_configured(&setup.config));
             let model = setup.and_then(|setup| current_endpoint(&setup.config, Some(setup))).map(|known| known.model);
             let cost = money(spent);
             (self.text, self.name) = match model {

@@ -258,9 +258,11 @@ impl ExperiencesPage {
             if session.agents().sessions().next().is_some() {
                 self.choices(ui); // a context there may be
             }
-            let hint = "What agents did is stored here, with what can be learned from it. You see what matters for a \
-                        question before you send it.";
-            empty_state::show_message(ui, "Nothing is remembered yet.", None, hint);
+            let hint = "Agents keep here what they did and what they learned. You see what matters for a message \
+                        before you send it.";
+            if empty_state::show_message(ui, "Nothing is remembered yet.", Some("Ask the agent"), hint) {
+                actions.push(PanelAction::Run(CommandId::AgentNew));
+            }
             return;
         }
         let words = ("Filter memory", "Filter by what was wanted or learned");

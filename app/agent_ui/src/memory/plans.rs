@@ -184,7 +184,7 @@ impl PlansPage {
         ui.add_space(space::S);
         if self.rows.is_empty() {
             let none = if self.query.is_empty() && self.state == 0 {
-                "No plans yet. Describe a goal above, or ask @planner or @system for a plan."
+                "No plans yet. Describe a goal above, or ask @planner."
             } else {
                 "No task fits these filters."
             };

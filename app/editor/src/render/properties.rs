@@ -13,6 +13,8 @@ use ui::theme::{self, space};
 const PROPERTY_ROW_HEIGHT: f32 = 28.0;
 /// Horizontal position of the values, in points.
 const PROPERTY_VALUES_X: f32 = 176.0;
+/// Space between the text of a chip and its left and right edges.
+const CHIP_PADDING: f32 = 6.0;
 
 fn icon(kind: PropertyKind) -> &'static str {
     match kind {
@@ -94,7 +96,7 @@ impl PropertiesTable<'_> {
         let size = galley.size();
         let at = vec2(x, self.y + 4.0);
         if chip {
-            let rect = Rect::from_min_size(at.to_pos2(), size).expand2(vec2(6.0, 0.0));
+            let rect = Rect::from_min_size(at.to_pos2(), size).expand2(vec2(CHIP_PADDING, 0.0));
             self.parts.push(RowPart::Fill { rect, colour: colours.accent_ground, corner: CornerRadius::same(6) });
         }
         let raw = self.source.get(range.clone()).unwrap_or("");
@@ -136,12 +138,12 @@ impl PropertiesTable<'_> {
                     let link = words.starts_with("[[") || words.contains("://");
                     let room = self.width - x - PROPERTY_ROW_HEIGHT;
                     let wide = self.pen.text(words, &theme::small(), colours.ink, f32::INFINITY).size().x;
-                    if wide > room && x > PROPERTY_VALUES_X {
+                    if wide + 2.0 * CHIP_PADDING > room && x > PROPERTY_VALUES_X {
                         x = PROPERTY_VALUES_X;
                         self.y += PROPERTY_ROW_HEIGHT;
                         height += PROPERTY_ROW_HEIGHT;
                     }
-                    x += self.words(words, range, x + 6.0, true, link).0 + space::L + space::XS;
+                    x += self.words(words, range, x + CHIP_PADDING, true, link).0 + space::L + space::XS;
                 }
                 PropertyKind::Text
                 | PropertyKind::Number

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
-use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
+use ui::widgets::{check_box, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A filter condition being edited.
 #[derive(Default)]
@@ -241,7 +241,7 @@ impl CollectionPage {
         menu(&button, 240.0, |ui| {
             for name in CollectionPage::properties(scene, &shown) {
                 let mut on = shown.contains(&name);
-                if ui.checkbox(&mut on, untrusted_text::escape_line(&scene.base.property_title(&name))).changed() {
+                if check_box(ui, &mut on, untrusted_text::escape_line(&scene.base.property_title(&name))).changed() {
                     let mut columns = shown.clone();
                     if on {
                         columns.push(name)

@@ -6,8 +6,8 @@ use egui::{Id, Pos2, Rect, Ui, vec2};
 use engine::Note;
 use engine::commands::CommandId;
 use store::{BlockId, Execution, ExecutionStatus};
-use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::word_button;
+use ui::theme::{size, space};
+use ui::widgets::{word_button, word_width};
 
 /// A run that didn't end by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,7 @@ impl CutRun {
         };
         let mut left = at;
         for (text, name, action) in offers {
-            let ink = ThemeColors::of(ui).ink;
-            let wide = ui.painter().layout_no_wrap(text.to_owned(), theme::caption().font, ink).size().x;
+            let wide = word_width(ui, text);
             let rect = Rect::from_min_size(left, vec2(wide, size::MIN_CLICK_HEIGHT));
             if word_button(ui, rect, id.with(text), text, &name).clicked() {
                 actions.push(action);

@@ -47,7 +47,7 @@ impl SavedStatesForm {
             words(ui, "No saved states yet. Run a cell: its variables are saved after each run.");
             return None;
         }
-        words(ui, "Each state continues the one that its line leads to. Choose one to go back to its variables.");
+        words(ui, "Lines lead from each state to the one it continues. Choose a state to go back to its variables.");
         ui.add_space(space::M);
         if states.states.len() > MAX_STATES_WITHOUT_SEARCH {
             further(ui, &mut self.query, "state query", "Find a state", "Cell or variable");
@@ -186,7 +186,7 @@ fn state_changes(state: &SavedState) -> String {
 
 fn size_and_time(state: &SavedState) -> String {
     let seconds = i64::try_from(state.time / 1000).unwrap_or_default();
-    format!("{}, {}", ui::text::amount(state.bytes), ui::time::when(seconds))
+    format!("{} · {}", ui::text::amount(state.bytes), ui::time::when(seconds))
 }
 
 /// Returns the row for screen readers.
@@ -246,7 +246,7 @@ fn paint_texts(ui: &Ui, body: Rect, state: &SavedState, look: &StateRowLook<'_>)
     let about = if changes.is_empty() { state.code.lines().next().unwrap_or_default() } else { changes.as_str() };
     let below = pos2(left, body.top() + 4.0 + small.line);
     paint_clipped_text(ui, below, body.right() - left - space::S, about, &caption, colours.muted);
-    let at = pos2(right, body.top() + 4.0);
+    let at = pos2(right, body.top() + 4.0 + (small.line - caption.line) / 2.0);
     paint_clipped_text(ui, at, body.right() - right, &size_and_time(state), &caption, colours.muted);
 }
 

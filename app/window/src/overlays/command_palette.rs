@@ -249,7 +249,7 @@ impl CommandPalette {
             let title = format!("Install Science ({} MB download)", megabytes(PACK_WHEEL_BYTES));
             entries.push(manage(title, about.to_owned()));
         }
-        let about = "this computer’s Python with the packages that this note names, as confined as Instant".to_owned();
+        let about = "this computer’s Python with this note’s packages, as confined as Instant".to_owned();
         entries.push(entry(Some(ENVIRONMENT_KERNEL.to_owned()), "Environment", about));
         for spec in found {
             // The path has the form PREFIX/share/jupyter/kernels/NAME/kernel.json.

@@ -22,7 +22,7 @@ use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::dialog_parts::{buttons, field, further, head, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::floating_frame;
+use ui::widgets::{check_box, floating_frame};
 
 /// Width of dialogs that show two values side by side, in points.
 const WIDE_DIALOG_WIDTH: f32 = 720.0;
@@ -508,7 +508,7 @@ fn grant(
     wish: &mut KernelPermissionsForm,
     trouble: &mut Option<String>,
 ) -> Option<DialogDecision> {
-    head(ui, "What this note’s cells may reach");
+    head(ui, "Cell permissions");
     words(
         ui,
         "Cells can always use the note’s folder. Grants apply on this device until you revoke them. Changing them \
@@ -519,7 +519,7 @@ fn grant(
     ui.add_space(space::M);
     lines(ui, &mut wish.write, "Folders to read and write", "a path in each line");
     ui.add_space(space::M);
-    ui.checkbox(&mut wish.network, "The network");
+    check_box(ui, &mut wish.network, "The network");
     show_trouble(ui, trouble.as_deref());
     match buttons(ui, "Grant", "Cancel") {
         Some(true) => match wish.grant() {
@@ -588,7 +588,6 @@ fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
         .margin(egui::Margin::symmetric(12, 8))
         .desired_rows(2)
         .desired_width(f32::INFINITY);
-    ui.visuals_mut().selection.stroke.color = colours.accent;
     ui.add(field).accessible_name(format!("{name}, {hint}"));
 }
 

@@ -216,11 +216,7 @@ fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: 
         .align(egui::Align2::LEFT_CENTER)
         .min_size(vec2(0.0, size::MIN_CLICK_HEIGHT))
         .desired_width(width);
-    let ringed = ui.scope(|ui| {
-        ui.visuals_mut().selection.stroke.color = colours.accent;
-        ui.add(edit)
-    });
-    let response = ringed.inner.accessible_name(name);
+    let response = ui.add(edit).accessible_name(name);
     if focus.take_if(|wanted| *wanted == id).is_some() {
         response.request_focus();
     }

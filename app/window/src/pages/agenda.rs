@@ -65,7 +65,7 @@ impl AgendaPage {
         let colours = ThemeColors::of(ui);
         let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
-        let label = if self.done { "Hide what is done" } else { "Show what is done" };
+        let label = if self.done { "Hide done tasks" } else { "Show done tasks" };
         let words = ("Filter the agenda", "Filter by words, notes or tags");
         if ui::layout::filter(ui, &mut self.query, words, label) {
             self.done = !self.done;

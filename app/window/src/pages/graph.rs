@@ -263,7 +263,12 @@ impl GraphPage {
         for (place, group) in self.colored.iter().enumerate().rev() {
             let name = text::untrusted_text::escape_line(group);
             let name: String = name.chars().take(30).collect();
-            let rect = painter.text(at, Align2::RIGHT_BOTTOM, name, theme::caption().font, colours.muted);
+            let galley = painter.layout_no_wrap(name, theme::caption().font, colours.muted);
+            let rect = Align2::RIGHT_BOTTOM.anchor_size(at, galley.size());
+            // Names of notes may be below it.
+            let ground = rect.with_min_x(rect.left() - 2.0 * space::S).expand2(vec2(space::XS, space::XS / 2.0));
+            painter.rect_filled(ground, theme::CONTROL_CORNER, colours.paper);
+            painter.galley(rect.min, galley, colours.muted);
             painter.circle_filled(
                 pos2(rect.left() - space::S, rect.center().y),
                 4.0,

@@ -220,8 +220,8 @@ impl HistoryPage {
             return;
         };
         let Some(story) = story.clone().filter(|story| !story.versions.is_empty()) else {
-            let text = "This note has no history yet: it is as its file was found.";
-            empty_state::show_message(ui, text, None, "It begins with the first edit that is made here.");
+            let hint = "Its versions are kept from your first edit on.";
+            empty_state::show_message(ui, "This note has no history yet.", None, hint);
             return;
         };
         self.keys(ui);

@@ -170,10 +170,13 @@ fn show_choice(ui: &mut Ui, choice: &WelcomeChoice) -> bool {
     let room = rect.right() - at.x - space::S;
     let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 14.0), line: 20.0 };
     paint_clipped_text(ui, at, room, title, &style, colours.ink);
-    paint_clipped_text(ui, at + vec2(0.0, 20.0), room, line, &theme::small(), colours.muted);
+    let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, line, &theme::small(), colours.muted);
     widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, title);
-    response.on_hover_text(*line).clicked()
+    if used >= room - 1.0 {
+        return response.on_hover_text(*line).clicked(); // it may be cut short
+    }
+    response.clicked()
 }
 
 fn show_step(ui: &mut Ui, step: FirstStep, done: bool) {

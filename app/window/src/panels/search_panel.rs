@@ -488,7 +488,6 @@ pub(crate) fn show_panel_field(ui: &mut Ui, id: Id, text: &mut String, name: &st
         ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT + space::XS), Sense::hover());
     let rect = Rect::from_x_y_ranges(rect.left() + space::M..=rect.right() - space::M, rect.y_range());
     let mut child = ui.new_child(egui::UiBuilder::new().max_rect(rect).id_salt(("panel field", name)));
-    child.visuals_mut().selection.stroke.color = colours.accent;
     let edit = egui::TextEdit::singleline(text)
         .id(id)
         .font(style.font.clone())

@@ -144,7 +144,7 @@ fn counted_badge(count: usize, one: &str, several: &str) -> Option<(usize, Strin
 /// Returns the badge of the agent: approvals first, then failed runs.
 fn agent_badge(context: &RailContext<'_>) -> Option<(usize, String)> {
     let waiting = agent_ui::agent::pending_decision_count(context.session.agents()) + context.program_requests;
-    counted_badge(waiting, "approval waits", "approvals wait")
+    counted_badge(waiting, "approval waiting", "approvals waiting")
         .or_else(|| counted_badge(context.failed_runs, "run failed", "runs failed"))
 }
 

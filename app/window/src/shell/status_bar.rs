@@ -224,9 +224,9 @@ impl StatusBar {
         }
         let waiting = agent_ui::agent::pending_decision_count(session.agents()) + context.program_requests;
         if waiting > 0 {
-            let text = if waiting == 1 { "1 approval waits".to_owned() } else { format!("{waiting} approvals wait") };
+            let text = format!("{waiting} {} waiting", if waiting == 1 { "approval" } else { "approvals" });
             let item = StatusItem::new(StatusPart::Approvals, text, colours.warn);
-            items.push(StatusItem { hint: "Show what waits for approval", icon: Some(icons::WARNING), ..item });
+            items.push(StatusItem { hint: "Show approvals", icon: Some(icons::WARNING), ..item });
         }
         let working = session.agents().open_runs().filter(|run| {
             session.is_own_device(run.device.as_ref()) && run.is_awake() && run.pending().next().is_none()
@@ -555,9 +555,14 @@ pub(crate) fn kernel_state(note: &Note) -> String {
     let waiting = note
         .cells()
         .filter(|cell| note.latest_execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Queued));
-    let name = note.kernel_name().unwrap_or("Python");
+    let name = match note.kernel_name() {
+        None => "Python",
+        Some(engine::SCIENCE_KERNEL) => "Science",
+        Some(engine::ENVIRONMENT_KERNEL) => "Environment",
+        Some(jupyter) => jupyter,
+    };
     if note.stdin_request().is_some() {
-        return format!("{name} asks");
+        return format!("{name} needs input");
     }
     match note.kernel {
         KernelPhase::Off => format!("{name} off"),
