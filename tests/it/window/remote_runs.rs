@@ -142,7 +142,7 @@ fn a_task_of_a_plan_is_sent_to_a_worker_from_the_page_of_plans() {
     window.run_steps(3);
     type_text(&mut window, "shed");
     window.get_by_label("Begin: Count the beds").click();
-    soon(&mut window, "it's done", |window| shows(window, "Task beds: Count the beds, done"));
+    soon(&mut window, "its plan is done", |window| shows(window, "Plan: beds, 1 of 1 done"));
     soon(&mut window, "the plan is over", |window| {
         let mut runs = session(window).agents().open_runs();
         runs.any(|run| run.about.agent == "lead" && run.about.ending == Some(RunEnding::Done))
