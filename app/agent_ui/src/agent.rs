@@ -55,6 +55,8 @@ const MAX_FOOTER_FRACTION: f32 = 0.72;
 pub enum AgentCommand {
     /// Shows or hides the panel.
     Panel,
+    /// Shows the card that connects a model.
+    Connect,
     /// Starts a new session with the next message.
     New,
     /// Stops the active run.

@@ -1267,6 +1267,12 @@ command_table!(
     ),
     AgentOpen =
         window_command("agent.open", "Agent panel", &["Ctrl+Alt+I"], "Show or hide the agent panel next to the note.",),
+    AgentConnect = window_command(
+        "agent.connect",
+        "Connect a model",
+        &[],
+        "Choose a model on this machine, or enter the key of a provider."
+    ),
     AgentNew = window_command("agent.new", "New agent session", &[], "Start a new conversation with the agent."),
     AgentStop = window_command(
         "agent.stop",

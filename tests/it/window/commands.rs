@@ -691,6 +691,11 @@ fn agents() -> Drive {
     assert!(drive.has("Message to the agent"));
     drive.choose(CommandId::AgentOpen);
     assert!(!drive.has("Message to the agent"));
+    // A second time, it stays.
+    for _ in 0..2 {
+        drive.choose(CommandId::AgentConnect);
+        assert!(drive.has("Connect a model to get started"));
+    }
     drive.choose(CommandId::AgentNew);
     assert!(drive.has("Message to the agent"));
     for (id, says) in [

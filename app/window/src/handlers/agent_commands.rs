@@ -225,6 +225,10 @@ impl DockState {
                 let shown = prefs.right_open && self.right == RightPanel::Agent;
                 self.show_agent_panel(prefs, !shown);
             }
+            AgentCommand::Connect => {
+                self.show_agent_panel(prefs, true);
+                self.agent.connection.open = true;
+            }
             AgentCommand::New => {
                 self.agent.turn(None);
                 self.show_agent_panel(prefs, true);

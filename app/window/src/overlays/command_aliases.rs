@@ -105,6 +105,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::NoteBlame => &["annotate", "git blame"],
         CommandId::NoteWriters => &["blame", "annotate", "attribution"],
         CommandId::AgentOpen => &["chat", "ai", "assistant", "copilot", "ask", "llm"],
+        CommandId::AgentConnect => &["add a provider", "set up a model", "local model"],
         CommandId::AgentNew => &["new chat", "ai", "ask"],
         CommandId::AgentStop => &["cancel run", "abort agent"],
         CommandId::AgentAllow => &["allow", "accept", "permission"],

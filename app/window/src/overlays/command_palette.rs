@@ -508,7 +508,7 @@ mod tests {
             ("capture", CommandId::NoteQuick),
             ("help", CommandId::HelpOpen),
             ("print", CommandId::NotePrint),
-            ("model", CommandId::AppSettings),
+            ("model", CommandId::AgentConnect),
             ("grant", CommandId::KernelGrant),
             ("daily note", CommandId::NoteToday),
             ("interrupt", CommandId::CellStop),

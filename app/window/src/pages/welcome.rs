@@ -31,7 +31,7 @@ const WELCOME_CHOICES: &[WelcomeChoice] = &[
         icons::ROBOT,
         "Connect a model",
         "A model on this machine, or an API key. Everything else works without one.",
-        Some(CommandId::AgentOpen),
+        Some(CommandId::AgentConnect),
     ),
     WelcomeChoice(
         icons::PLUGS_CONNECTED,

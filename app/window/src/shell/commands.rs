@@ -284,6 +284,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::NotePrint => WindowCommand::Export(ExportCommand::Print),
         CommandId::ExportOpen => WindowCommand::Export(ExportCommand::Open),
         CommandId::AgentOpen => WindowCommand::Agent(AgentCommand::Panel),
+        CommandId::AgentConnect => WindowCommand::Agent(AgentCommand::Connect),
         CommandId::AgentNew => WindowCommand::Agent(AgentCommand::New),
         CommandId::AgentStop => WindowCommand::Agent(AgentCommand::Stop),
         CommandId::AgentResume => WindowCommand::Agent(AgentCommand::Resume),
