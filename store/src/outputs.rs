@@ -153,6 +153,13 @@ pub struct Execution {
     pub inputs: Option<BTreeMap<String, Vec<ExecutionId>>>,
 }
 
+impl Execution {
+    /// Whether the cell waited for the kernel and was canceled before it ran: a cell that ran has a duration.
+    pub fn is_canceled_in_queue(&self) -> bool {
+        self.status == ExecutionStatus::Interrupted && self.duration.is_none() && self.outputs.is_empty()
+    }
+}
+
 /// The automerge document of a note's outputs.
 pub struct OutputsDoc {
     doc: Automerge,

@@ -432,6 +432,7 @@ fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> Str
         ExecutionStatus::Ok if run.cached => "Reused a cached result: code and inputs haven't changed",
         ExecutionStatus::Ok => "Done",
         ExecutionStatus::Error => "Raised an error",
+        ExecutionStatus::Interrupted if run.is_canceled_in_queue() => "Not run",
         ExecutionStatus::Interrupted => "Was stopped",
         ExecutionStatus::Died => "The kernel ended in it",
     };

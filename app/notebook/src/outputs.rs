@@ -350,7 +350,9 @@ fn layout_execution(
     }
     if let Some(cut) = key.cut {
         lay.note(cut.sentence());
-        lay.other(OutputItem::Cut(cut), size::MIN_CLICK_HEIGHT);
+        if cut.has_offers() {
+            lay.other(OutputItem::Cut(cut), size::MIN_CLICK_HEIGHT);
+        }
     }
     // A single long stream has one button, which shows it in full.
     let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));

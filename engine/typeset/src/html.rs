@@ -276,6 +276,7 @@ fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
         }
     }
     match run.status {
+        ExecutionStatus::Interrupted if run.is_canceled_in_queue() => text(&mut out, "err", "Not run."),
         ExecutionStatus::Interrupted => text(&mut out, "err", "Stopped before it was done."),
         ExecutionStatus::Died => text(&mut out, "err", "The kernel ended in the middle of it."),
         ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}

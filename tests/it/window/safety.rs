@@ -160,6 +160,18 @@ fn a_stopped_cell_can_be_run_again_at_its_output() {
 }
 
 #[test]
+fn a_cell_that_was_canceled_before_it_ran_is_not_called_stopped() {
+    let bench = Bench::new(&[("Cells.md", "```python\n1 / 0\n```\n\n```python\n2\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run all cells").click();
+    until(&mut window, "the second one isn't run", |window| shows(window, "Not run."));
+    assert!(!shows(&window, "Stopped before it was done."));
+    assert!(window.query_by_label("Run cell 2 again").is_none());
+    window.get_by_label("Run cell 2").click();
+    until(&mut window, "it has run", |window| !shows(window, "Not run."));
+}
+
+#[test]
 fn a_note_that_cannot_be_written_offers_another_try() {
     let bench = Bench::new(&[("A.md", "one\n")]);
     let mut window = bench.opened();

@@ -14,6 +14,8 @@ use ui::widgets::{word_button, word_width};
 pub struct CutRun {
     /// Whether the kernel crashed; otherwise the run was stopped.
     is_crash: bool,
+    /// Whether the cell was canceled before it ran.
+    is_canceled: bool,
     /// Whether the note's variables are saved after each run.
     is_saved: bool,
     /// Whether “Undo run” undoes this run: it left a state, and no other did so after it.
@@ -30,18 +32,29 @@ impl CutRun {
                 return None;
             }
         };
-        Some(CutRun { is_crash, is_saved: note.saves_states(), is_undoable: note.is_last_saved_run(run) })
+        Some(CutRun {
+            is_crash,
+            is_canceled: run.is_canceled_in_queue(),
+            is_saved: note.saves_states(),
+            is_undoable: note.is_last_saved_run(run),
+        })
     }
 
     /// Returns what happened, as a sentence.
     pub(super) fn sentence(self) -> &'static str {
         match (self.is_crash, self.is_saved) {
+            _ if self.is_canceled => "Not run.",
             (false, _) => "Stopped before it was done.",
             (true, false) => "The kernel crashed. Text and outputs are kept; variables are lost.",
             (true, true) => {
                 "The kernel crashed. Text and outputs are kept; variables are as they were before this run."
             }
         }
+    }
+
+    /// Returns whether there are buttons below the sentence.
+    pub(super) fn has_offers(self) -> bool {
+        !self.is_canceled
     }
 
     /// Draws the buttons in a line; `number` is the cell's.

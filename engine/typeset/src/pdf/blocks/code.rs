@@ -106,6 +106,7 @@ impl PdfWalker<'_, '_> {
             }
         }
         match run.status {
+            ExecutionStatus::Interrupted if run.is_canceled_in_queue() => self.push_printed("Not run.", bad),
             ExecutionStatus::Interrupted => self.push_printed("Stopped before it was done.", bad),
             ExecutionStatus::Died => self.push_printed("The kernel ended in the middle of it.", bad),
             ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
