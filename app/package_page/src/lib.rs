@@ -60,7 +60,7 @@ impl PackagesPage {
         }
         let listed = match desk.list() {
             None => {
-                empty_state::show_skeleton(ui, size::WIDE_BLOCK_WIDTH.min(ui.available_width()), 0.0);
+                empty_state::show_skeleton(ui, size::NOTE_COLUMN_WIDTH.min(ui.available_width()), 0.0);
                 return;
             }
             Some(Err(why)) => {
@@ -71,7 +71,7 @@ impl PackagesPage {
             }
             Some(Ok(listed)) => listed,
         };
-        show_column(ui, ("packages", "list of packages"), |ui| {
+        show_column(ui, size::NOTE_COLUMN_WIDTH, ("packages", "list of packages"), |ui| {
             stable_part(ui, "outcome", |ui| outcome(ui, desk));
             stable_part(ui, "field", |ui| self.field(ui, desk));
             if let Some(shown) = desk.shown() {

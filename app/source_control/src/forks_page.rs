@@ -106,7 +106,7 @@ impl ForksPage {
             }
             return;
         }
-        show_column(ui, ("forks", "list of forks"), |ui| {
+        show_column(ui, size::WIDE_BLOCK_WIDTH, ("forks", "list of forks"), |ui| {
             self.outcome(ui, desk);
             section(ui, &format!("Forks ({})", listed.len()), &[]);
             for one in listed.iter() {

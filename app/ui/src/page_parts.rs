@@ -11,9 +11,9 @@ use egui::{Align, Align2, Layout, Rect, Response, Sense, Ui, UiBuilder, pos2, ve
 /// Height of a row of a list.
 pub const ROW_HEIGHT: f32 = 32.0;
 
-/// Draws a page as a column that scrolls. `salts`: for the scroll area, and for the column in it.
-pub fn show_column(ui: &mut Ui, salts: (&str, &str), add: impl FnOnce(&mut Ui)) {
-    let width = size::WIDE_BLOCK_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
+/// Draws a page as a column of at most this width, which scrolls. `salts`: for the scroll area, and for the column.
+pub fn show_column(ui: &mut Ui, max_width: f32, salts: (&str, &str), add: impl FnOnce(&mut Ui)) {
+    let width = max_width.min(ui.available_width() - 2.0 * space::XL).max(120.0);
     let margin = ((ui.available_width() - width) / 2.0).max(space::S);
     let all = ui.available_rect_before_wrap();
     egui::ScrollArea::vertical().id_salt(salts.0).auto_shrink(false).show(ui, |ui| {

@@ -134,6 +134,9 @@ fn what_is_no_package_is_said_and_notes_go_where_the_user_says() {
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::ViewPackages);
     wait(&mut window, "Installed (0)");
+    // The page is as wide as a note.
+    let about = window.get_by_label_contains("Packages bring agents").rect();
+    assert!(about.width() <= ui::theme::size::NOTE_COLUMN_WIDTH, "{about:?}");
     find(&mut window, "sail");
     wait(&mut window, "There is no index to ask");
     click(&mut window, "Dismiss");
