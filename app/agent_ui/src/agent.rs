@@ -398,6 +398,11 @@ impl AgentPanel {
         wanted
     }
 
+    /// Returns the height of the field for the next message and what belongs to it, as last drawn.
+    pub fn foot_height(&self) -> f32 {
+        self.foot
+    }
+
     /// Returns whether the card that connects a model is shown: the user wants it, or there is no content and no model.
     fn is_connecting(&self, agents: &RunsState, conversation: Option<&AgentSession>) -> bool {
         let is_reading = self.session.is_some_and(|id| agents.sessions().any(|(known, _)| known == id));

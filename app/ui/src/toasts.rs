@@ -67,8 +67,14 @@ impl ToastStack {
         }
     }
 
-    /// Draws the toasts, and removes expired ones. Returns the command that was chosen.
-    pub fn show(&mut self, ctx: &egui::Context, colours: &'static ThemeColors, dark: bool) -> Option<CommandId> {
+    /// Draws the toasts above the lowest `foot` points, and removes expired ones. Returns the command that was chosen.
+    pub fn show(
+        &mut self,
+        ctx: &egui::Context,
+        colours: &'static ThemeColors,
+        dark: bool,
+        foot: f32,
+    ) -> Option<CommandId> {
         if self.all.is_empty() {
             return None;
         }
@@ -76,7 +82,7 @@ impl ToastStack {
         let now = ctx.input(|input| input.time);
         let mut closed = None;
         self.all.retain_mut(|toast| now - *toast.since.get_or_insert(now) < toast.stays());
-        let bottom = vec2(-space::L, -(theme::size::STATUS_BAR_HEIGHT + space::L));
+        let bottom = vec2(-space::L, -(foot + space::L));
         Area::new(Id::unique("toasts")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, bottom).show(ctx, |ui| {
             for (index, Toast { number, text, offer, .. }) in self.all.iter().enumerate() {
                 let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
@@ -127,7 +133,7 @@ mod tests {
         let input = RawInput { time: Some(time), events, ..RawInput::default() };
         let mut output = ctx.run_ui(input, |ui| {
             let colours = ThemeColors::of(ui);
-            chosen = chosen.or(toasts.show(ui.ctx(), colours, false));
+            chosen = chosen.or(toasts.show(ui.ctx(), colours, false, 0.0));
         });
         // The test paints nothing.
         output.textures_delta.clear();

@@ -35,6 +35,19 @@ fn what_a_schedule_begins_is_said() {
 }
 
 #[test]
+fn messages_do_not_cover_the_field_for_the_agent() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    press(&mut window, CTRL_ALT, Key::I);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::AgentStop);
+    window.run_steps(3);
+    let message = window.get_by_label("Dismiss: The agent isn't running.").rect();
+    let field = window.get_by_label("Message to the agent").rect();
+    assert!(message.bottom() <= field.top(), "{message:?} {field:?}");
+}
+
+#[test]
 fn a_crash_is_said_at_the_next_start_and_once() {
     let bench = Bench::new(&[]);
     let logs = bench.folder.path().join("workspace/logs");

@@ -634,7 +634,10 @@ impl AppWindow {
                 }
             }
         }
-        if let Some(what) = self.notices.toasts.show(ctx, colours, dark).and_then(commands::window_command) {
+        // They don't cover the field in which a message to the agent is written.
+        let shows_agent = self.prefs.right_open && self.dock.right == RightPanel::Agent;
+        let foot = ui::theme::size::STATUS_BAR_HEIGHT + if shows_agent { self.dock.agent.foot_height() } else { 0.0 };
+        if let Some(what) = self.notices.toasts.show(ctx, colours, dark, foot).and_then(commands::window_command) {
             self.run_command(ctx, what);
         }
     }
