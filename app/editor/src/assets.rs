@@ -23,7 +23,7 @@ use typeset::highlight::CodeHue;
 use ui::theme::{self, ThemeColors};
 
 /// Maximum size of a file that is shown; a larger file is only named.
-const MAX_ASSET_BYTES: u64 = 64 << 20;
+pub const MAX_ASSET_BYTES: u64 = 64 << 20;
 /// Maximum bytes of cached pictures; the least recently seen are evicted first.
 const MAX_CACHED_PICTURE_BYTES: usize = 192 << 20;
 /// Maximum width and height of a shown picture, in pixels.

@@ -36,6 +36,8 @@ pub(crate) type ColumnSort = Option<(usize, bool)>;
 impl TableData {
     /// Parses CSV by RFC 4180; the first record contains the column names.
     pub(crate) fn parse_csv(text: &str) -> anyhow::Result<TableData> {
+        // Spreadsheets begin their files with a mark of the encoding.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut data = TableData::default();
         let mut head = Vec::new();
         let mut record = 0;

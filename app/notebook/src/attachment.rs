@@ -1,12 +1,15 @@
-//! The page of an attachment: a preview of images and text, and actions for other files. Files are read with a size
-//! limit, and decoded, on another thread.
+//! The page of an attachment: a preview of images, text and tables, and actions for other files. Files are read with a
+//! size limit, and decoded, on another thread.
 
 use crate::actions::{FileAction, PageAction};
-use editor::assets::{self, Asset};
+use crate::outputs::hash;
+use editor::assets::{self, Asset, AssetBytes, MAX_ASSET_BYTES};
+use editor::output_table::{DataTable, TableFormat};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, RichText, Sense, Ui, vec2};
 use engine::Session;
+use std::path::Path;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use text::untrusted_text;
@@ -23,6 +26,8 @@ const MAX_NOTE_BYTES: u64 = 16 << 20;
 pub struct AttachmentPage {
     /// The attachment shown last, and whether the user has opened its text.
     shown: Option<(DocId, bool)>,
+    /// The rows of a CSV file.
+    table: Option<DataTable>,
 }
 
 /// Kind of an attachment.
@@ -30,6 +35,7 @@ pub struct AttachmentPage {
 enum AttachmentKind {
     Picture,
     Text,
+    Table,
     Notebook,
     /// A file with the extension of a note that can't be edited as one.
     Note,
@@ -45,9 +51,10 @@ impl AttachmentKind {
         match ending.as_str() {
             "png" | "jpg" | "jpeg" | "gif" | "webp" | "svg" => AttachmentKind::Picture,
             "ipynb" => AttachmentKind::Notebook,
-            "txt" | "csv" | "tsv" | "json" | "jsonl" | "yaml" | "yml" | "toml" | "xml" | "html" | "css" | "js"
-            | "ts" | "rs" | "c" | "h" | "cpp" | "java" | "go" | "sh" | "sql" | "r" | "jl" | "tex" | "bib" | "log"
-            | "ini" | "cfg" | "conf" | "canvas" | "original" => AttachmentKind::Text,
+            "csv" => AttachmentKind::Table,
+            "txt" | "tsv" | "json" | "jsonl" | "yaml" | "yml" | "toml" | "xml" | "html" | "css" | "js" | "ts"
+            | "rs" | "c" | "h" | "cpp" | "java" | "go" | "sh" | "sql" | "r" | "jl" | "tex" | "bib" | "log" | "ini"
+            | "cfg" | "conf" | "canvas" | "original" => AttachmentKind::Text,
             _ => AttachmentKind::Other,
         }
     }
@@ -65,9 +72,12 @@ impl AttachmentPage {
         let Some(volume) = session.volume(volume) else { return };
         let Some(row) = volume.files.get(path) else { return };
         if !self.has_shown(file) {
-            self.shown = Some((file, false));
+            (self.shown, self.table) = (Some((file, false)), None);
         }
-        let kind = AttachmentKind::of(path);
+        let kind = match AttachmentKind::of(path) {
+            AttachmentKind::Table if row.size > MAX_ASSET_BYTES => AttachmentKind::Text,
+            kind => kind,
+        };
         let (column, margin) = crate::page::NotePage::column_metrics(ui.available_width());
         let area = ui.available_rect_before_wrap();
         let area = Rect::from_min_size(
@@ -86,7 +96,8 @@ impl AttachmentPage {
             words(ui, &format!("This can't be opened as a note: {why}."));
         }
         ui.add_space(space::S);
-        let mut reads = false;
+        let as_text = self.shown.is_some_and(|(_, reads)| reads);
+        let mut reads = as_text;
         ui.horizontal_wrapped(|ui| {
             ui.spacing_mut().item_spacing = vec2(space::S, space::S);
             let mut offer = |ui: &mut Ui, name: &str, lead: bool, action: FileAction| {
@@ -100,27 +111,50 @@ impl AttachmentPage {
                     offer(ui, "Import a copy", false, FileAction::ImportNotebook);
                 }
                 AttachmentKind::Note => {
-                    reads = text_button(ui, "Open read-only", true).clicked();
+                    reads |= text_button(ui, "Open read-only", true).clicked();
                     if row.size <= MAX_NOTE_BYTES {
                         offer(ui, "Convert to UTF-8", false, FileAction::ConvertToUtf8);
                     }
+                }
+                AttachmentKind::Table => {
+                    let label = if as_text { "Show as table" } else { "Show as text" };
+                    reads ^= text_button(ui, label, false).clicked();
                 }
                 AttachmentKind::Picture | AttachmentKind::Text | AttachmentKind::Other => {}
             }
             offer(ui, "Open in default app", kind == AttachmentKind::Other, FileAction::OpenOutside);
             offer(ui, "Show in folder", false, FileAction::ShowInFolder);
         });
-        if reads {
-            self.shown = Some((file, true));
-        }
+        self.shown = Some((file, reads));
         ui.add_space(space::L);
-        let reads = self.shown.is_some_and(|(_, reads)| reads);
         match kind {
             AttachmentKind::Picture => preview(ui, assets::request_file(ui.ctx(), file, false)),
-            AttachmentKind::Text => preview(ui, assets::request_file(ui.ctx(), file, true)),
+            AttachmentKind::Table if !reads => {
+                if let Some(root) = &volume.root {
+                    self.show_table(ui, root, row);
+                }
+            }
+            AttachmentKind::Text | AttachmentKind::Table => preview(ui, assets::request_file(ui.ctx(), file, true)),
             AttachmentKind::Note if reads => preview(ui, assets::request_file(ui.ctx(), file, true)),
             AttachmentKind::Notebook | AttachmentKind::Note | AttachmentKind::Other => {}
         }
+    }
+
+    /// Draws a CSV file as a table.
+    fn show_table(&mut self, ui: &mut Ui, root: &Path, row: &FileRow) {
+        let bytes = AssetBytes::File(root.to_owned(), row.path.clone());
+        let source = hash(&(&bytes, row.mtime, row.size));
+        if self.table.as_ref().is_none_or(|table| table.source != source) {
+            self.table = Some(DataTable::new(source, TableFormat::Csv, bytes, ui.ctx()));
+        }
+        let Some(table) = &mut self.table else { return };
+        table.poll_results(ui.ctx());
+        let name = format!("Table of {}", row.path.rsplit('/').next().unwrap_or(&row.path));
+        let id = ui.scope_id().with("table");
+        egui::ScrollArea::vertical().id_salt("attachment table").auto_shrink(false).show(ui, |ui| {
+            let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), table.height()), Sense::hover());
+            table.show(ui, id, &name, rect.min, rect.width());
+        });
     }
 }
 
@@ -187,7 +221,8 @@ mod tests {
     fn kinds_come_of_names() {
         for (path, kind) in [
             ("a/B.PNG", AttachmentKind::Picture),
-            ("data.csv", AttachmentKind::Text),
+            ("data.csv", AttachmentKind::Table),
+            ("data.tsv", AttachmentKind::Text),
             ("Trip.ipynb", AttachmentKind::Notebook),
             ("Big.md", AttachmentKind::Note),
             ("song.mp3", AttachmentKind::Other),

@@ -169,7 +169,8 @@ impl OutputViewState {
     }
 }
 
-fn hash(what: &impl Hash) -> u64 {
+/// Returns a hash of what is shown, to notice when that changes.
+pub(crate) fn hash(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()

@@ -25,12 +25,17 @@ fn pictures_and_text_are_previewed() {
     choose_file(&mut window, "One");
     until(&mut window, "the note is shown", |window| text(window).is_some());
     super::links::click_link(&mut window, "data");
-    until(&mut window, "the text is shown", |window| window.query_by_label("day,rain").is_some());
+    until(&mut window, "the table", |window| window.query_by_label("Table of data.csv, 1 row").is_some());
     assert_eq!(path(&window), "data.csv");
+    window.get_by_label("Sort by rain");
+    window.get_by_label("Show as text").click();
+    until(&mut window, "the text is shown", |window| window.query_by_label("day,rain").is_some());
     window.get_by_label("Mon,3");
-    // The preview reloads when another program writes the file.
-    std::fs::write(bench.notes().join("data.csv"), "day,rain\nTue,4\n").expect("written");
+    // Both reload when another program writes the file.
+    std::fs::write(bench.notes().join("data.csv"), "day,rain\nTue,4\nWed,5\n").expect("written");
     until(&mut window, "the new text is shown", |window| window.query_by_label("Tue,4").is_some());
+    window.get_by_label("Show as table").click();
+    until(&mut window, "the new table", |window| window.query_by_label("Table of data.csv, 2 rows").is_some());
     // Switches to another file.
     choose_file(&mut window, "One");
     until(&mut window, "the note is shown", |window| text(window).is_some());
