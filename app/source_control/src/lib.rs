@@ -22,8 +22,8 @@ use diff_list::DiffList;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, UiBuilder, pos2, vec2};
-use engine::Session;
 use engine::commands::CommandId;
+use engine::{Session, Volume};
 use host::source_control::{BranchState, DiffTarget, GitReport, GitRequest, RepositoryReading, RepositoryStatus};
 use host::source_control::{FileChange, FileChangeKind, HalfDoneOperation, MAX_QUIET_TIME, SourceControl};
 use notebook::actions::{PageAction, SourceControlAction};
@@ -123,10 +123,17 @@ pub fn change_color(kind: FileChangeKind, colours: &ThemeColors) -> egui::Color3
     }
 }
 
+/// Returns the volumes that may have a repository.
+fn listed_volumes(session: &Session) -> impl Iterator<Item = &Volume> {
+    session.volumes().filter(move |volume| volume.root.is_some() && !session.is_guide(volume))
+}
+
 /// Returns the volume whose repository concerns the open note, or else the first volume with a repository.
 pub fn concerned_volume(session: &Session, source: &SourceControl, note: Option<DocId>) -> Option<DocId> {
+    let is_guide = |volume: &DocId| session.volume(*volume).is_some_and(|volume| session.is_guide(volume));
     let of_note = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
-    let rooted = || session.volumes().filter(|volume| volume.root.is_some()).map(|volume| volume.id);
+    let of_note = of_note.filter(|volume| !is_guide(volume));
+    let rooted = || listed_volumes(session).map(|volume| volume.id);
     of_note.or_else(|| rooted().find(|volume| source.status(*volume).is_some())).or_else(|| rooted().next())
 }
 
@@ -194,7 +201,7 @@ impl SourceControlPage {
 
     /// Draws the choice of the volume if there are several.
     fn volumes(&mut self, ui: &mut Ui, session: &Session, shown: DocId) {
-        let volumes: Vec<_> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+        let volumes: Vec<_> = listed_volumes(session).collect();
         if volumes.len() < 2 {
             return;
         }

@@ -287,6 +287,14 @@ impl Session {
         self.state.files.volumes.volume(id)
     }
 
+    /// Name of the guide's folder in the workspace's folder.
+    pub const GUIDE_FOLDER: &str = "Help";
+
+    /// Returns whether a volume is the guide, which the program writes and nobody shares or commits.
+    pub fn is_guide(&self, volume: &Volume) -> bool {
+        volume.root.as_ref() == Some(&self.state.workspace.folder.join(Session::GUIDE_FOLDER))
+    }
+
     /// Returns why nothing may change in a volume, as a sentence; `None` if it may.
     pub fn read_only_reason(&self, volume: DocId) -> Option<String> {
         self.state.files.volumes.read_only_reason(volume)

@@ -1,6 +1,7 @@
 //! The guide in the window: opened as a volume, found by search, and never written over the user's changes.
 
 use super::*;
+use engine::commands::CommandId;
 use std::collections::BTreeMap;
 
 /// The guide's pages in the source, by file name.
@@ -25,6 +26,18 @@ fn help_opens_the_guide_and_keeps_what_was_changed_in_it() {
     let volume = session(&window).volumes().find(|volume| volume.name == "Help").expect("a volume");
     let files: Vec<String> = volume.files.keys().cloned().collect();
     assert_eq!(files, pages.keys().cloned().collect::<Vec<_>>(), "the program holds each page of docs/guide");
+    let shows = |window: &Driven, role, label| window.query_all_by_role_and_label(role, label).next().is_some();
+    assert!(shows(&window, Role::TreeItem, "Tracebook guide"), "pages are listed by their titles");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::SyncStatus);
+    window.run();
+    assert!(shows(&window, Role::Button, "Share notes") && !shows(&window, Role::Button, "Share Help"));
+    window.state_mut().perform_command(&ctx, CommandId::ViewSourceControl);
+    until(&mut window, "the user's folder", |window| {
+        window.query_all_by_label_contains("notes is not a Git repository").next().is_some()
+    });
+    assert!(!shows(&window, Role::RadioButton, "Repository: Help"));
+    press(&mut window, NONE, Key::Escape);
     for (name, page) in &pages {
         assert_eq!(std::fs::read_to_string(help.join(name)).ok().as_ref(), Some(page), "{name}");
     }

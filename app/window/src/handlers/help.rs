@@ -6,6 +6,7 @@ use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use eframe::egui;
+use engine::Session;
 use host::desktop::{TypedPath, inspect_path};
 use host::fs::shipped_files::refresh_shipped_files;
 use host::maintenance::bug_report;
@@ -17,7 +18,7 @@ impl BackgroundJobs {
         let workspace = host.driver.folder().to_owned();
         let (tell, wake) = (self.named_paths.0.clone(), ctx.clone());
         std::thread::spawn(move || {
-            let folder = workspace.join("Help");
+            let folder = workspace.join(Session::GUIDE_FOLDER);
             let written = refresh_shipped_files(&folder, &workspace.join("help.json"), system::GUIDE_FILES);
             let path = match written {
                 Ok(()) => inspect_path(&folder),

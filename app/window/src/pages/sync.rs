@@ -83,7 +83,9 @@ impl SyncPage {
         }
         self.made = Some(now);
         self.standing = session.sync_status();
-        self.volumes = session.volumes().map(|volume| volume_row(session, volume)).collect();
+        let row = |volume| (session.is_guide(volume), volume_row(session, volume));
+        let rows = session.volumes().map(row).filter(|(is_guide, row)| !is_guide || !row.addresses.is_empty());
+        self.volumes = rows.map(|(_, row)| row).collect();
         self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
         self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
         self.log = sync.log.iter().rev().map(|(at, line)| (when(at.as_seconds()), line.clone())).collect();

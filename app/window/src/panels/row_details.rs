@@ -1,5 +1,5 @@
 //! What the file tree says of a row beside its name: how a file has changed in Git, a volume's kind, remote and branch,
-//! and a file's size and time.
+//! and a file's size and time; and the titles of the guide's pages.
 
 use engine::Session;
 use host::source_control::{FileChangeKind, RepositoryStatus, SourceControl};
@@ -40,4 +40,10 @@ pub(super) fn describe_file(session: &Session, file: DocId) -> String {
     row.map_or_else(String::new, |row| {
         format!("{}\nChanged: {}", amount(row.size), ui::time::when(row.mtime.div_euclid(1_000_000_000)))
     })
+}
+
+/// Returns the title of a page of the guide, by its path.
+pub(super) fn guide_title(path: &str) -> Option<&'static str> {
+    let (_, page) = system::GUIDE_FILES.iter().find(|(name, _)| *name == path)?;
+    str::from_utf8(page).ok()?.lines().next()?.strip_prefix("# ")
 }

@@ -3,7 +3,7 @@
 //! It's flattened into rows when something changes, and only visible rows are drawn. Rows can be dragged into folders,
 //! and each has a menu.
 
-use crate::panels::row_details::{FileBadges, describe_file};
+use crate::panels::row_details::{FileBadges, describe_file, guide_title};
 use crate::shell::commands::ShortcutTable;
 use agent::config::VolumeKind;
 use agent::system_volume;
@@ -248,7 +248,7 @@ impl FileTree {
             let name = volume.name.clone();
             self.lines.push(TreeRow { volume: volume.id, depth: 0, name, thing: TreeItem::Volume { open } });
             if open {
-                self.folder(volume, session.settings().tree_order, "", 1);
+                self.folder(session, volume, "", 1);
             }
         }
         if !self.lines.is_empty() {
@@ -285,7 +285,9 @@ impl FileTree {
         let places = notes.iter().filter_map(|note| Some((*note, session.locate_file(*note)?)));
         let found: Vec<TreeRow> = places
             .map(|(note, (volume, path))| {
-                let name = shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned();
+                let guide = session.volume(volume).filter(|volume| session.is_guide(volume));
+                let title = guide.and_then(|_| guide_title(path));
+                let name = title.unwrap_or_else(|| shown_name(path.rsplit('/').next().unwrap_or(path))).to_owned();
                 TreeRow { volume, depth: 1, name, thing: TreeItem::Note(note) }
             })
             .collect();
@@ -297,11 +299,16 @@ impl FileTree {
     }
 
     /// Adds the rows of one folder: folders first, then files, each in order.
-    fn folder(&mut self, volume: &Volume, order: TreeOrder, prefix: &str, depth: u16) {
+    fn folder(&mut self, session: &Session, volume: &Volume, prefix: &str, depth: u16) {
         let (mut folders, mut files) = children(&volume.files, prefix);
+        if session.is_guide(volume) {
+            for (name, row) in &mut files {
+                *name = guide_title(&row.path).unwrap_or(*name);
+            }
+        }
         folders.sort_by_key(|name| name.to_lowercase());
         files.sort_by_key(|(name, _)| name.to_lowercase());
-        match order {
+        match session.settings().tree_order {
             TreeOrder::Name => {}
             TreeOrder::NameReversed => {
                 folders.reverse();
@@ -316,7 +323,7 @@ impl FileTree {
             let thing = TreeItem::Folder { path: path.clone(), open };
             self.lines.push(TreeRow { volume: volume.id, depth, name: name.to_owned(), thing });
             if open {
-                self.folder(volume, order, &path, depth + 1);
+                self.folder(session, volume, &path, depth + 1);
             }
         }
         for (name, row) in files {
