@@ -676,6 +676,12 @@ command_table!(
         &[],
         "Choose what to start with, how the window looks, and what to try first."
     ),
+    HelpSample = window_command(
+        "help.sample",
+        "Start with the sample",
+        &[],
+        "Open the sample notes, and draw the first figure in them. Your changes in them are kept."
+    ),
     HelpOpen = window_command("help.open", "Help", &["F1"], "Open the guide as a volume. Your changes in it are kept."),
     HelpReport = window_command(
         "help.report",

@@ -644,6 +644,8 @@ fn folders() -> Drive {
     drive.choose(CommandId::HelpReport);
     drive.until("the report is there", |window| window.query_by_label("Bug report").is_some());
     press(&mut drive.window, NONE, Key::Escape);
+    drive.choose(CommandId::HelpSample);
+    drive.until("the sample is open", |window| text(window).is_some_and(|text| text.starts_with("# Welcome")));
     drive.choose(CommandId::HelpOpen);
     drive.until("the guide is open", |window| text(window).is_some_and(|text| text.starts_with("# Tracebook guide")));
     drive

@@ -65,8 +65,13 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     assert_eq!(session(&window).settings().theme, engine::ColorTheme::Dark);
     assert!(!session(&window).settings().show_welcome, "it is shown once");
     window.get_by_role_and_label(Role::Button, "Start with the sample").click();
-    window.run();
+    until(&mut window, "its first figure", |window| {
+        window.query_by_label("Figure: Half a year of rain, in mm").is_some() && window.state().figures() > 0
+    });
     assert!(window.query_by_label("Welcome to Tracebook").is_none());
+    assert_eq!(path(&window), "Welcome.md");
+    let figure = window.get_by_label("Figure: Half a year of rain, in mm").rect();
+    assert!(figure.bottom() < 800.0, "it is in sight: {figure:?}");
     window.get_by_label("First steps: 0 of 5");
     window.get_by_label("Run all cells").click();
     until(&mut window, "the step is ticked", |window| window.query_by_label("First steps: 1 of 5").is_some());

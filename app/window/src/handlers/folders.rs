@@ -1,5 +1,6 @@
 //! Opens folders as volumes and shows their content.
 
+use crate::handlers::help::SAMPLE_FOLDER;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::open_folder_form::{OpenFolderForm, closed_folders};
 use crate::overlays::window_overlay::WindowOverlay;
@@ -9,6 +10,7 @@ use crate::shell::folder_opening::{FolderOpening, OpeningTarget};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
+use crate::shell::pending_note_action::FollowUpAction;
 use crate::shell::window_state::WindowState;
 use anyhow::anyhow;
 use eframe::egui;
@@ -185,6 +187,10 @@ impl PaneState {
             }
             if let Some(note) = shown {
                 self.open(host, notices, note);
+                let is_sample = opening.root == host.driver.folder().join(SAMPLE_FOLDER);
+                if is_sample && std::mem::take(&mut self.draws_sample) {
+                    self.begin(host, notices, note, FollowUpAction::DrawSample);
+                }
             }
         }
     }

@@ -209,7 +209,14 @@ impl PaneState {
         }
     }
 
-    fn begin(&mut self, host: &mut HostLink, notices: &mut NoticeState, source: DocId, then: FollowUpAction) {
+    /// Performs an action once the text of the note `source` is loaded.
+    pub(crate) fn begin(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        source: DocId,
+        then: FollowUpAction,
+    ) {
         if host.send(Command::HoldNote { note: source }, notices) {
             self.pending_note_actions.push(PendingNoteAction { source, then });
         }
@@ -241,6 +248,7 @@ impl PaneState {
                     let text = if fill { filled(&text, &title_of(&path), &Zoned::now()) } else { text };
                     self.make(host, notices, volume, &path, text);
                 }
+                (Ok(text), FollowUpAction::DrawSample) => host.draw_sample_figure(errand.source, &text),
                 (Ok(_), FollowUpAction::Capture { place: None, .. }) => {} // done while the note was held
                 (Ok(text), FollowUpAction::Capture { place: Some((volume, path)), item }) => {
                     let mut text = filled(&text, &title_of(&path), &Zoned::now());

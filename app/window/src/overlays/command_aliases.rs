@@ -99,6 +99,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
             "mcp",
             "plugins",
         ],
+        CommandId::HelpSample => &["tutorial", "examples", "demo"],
         CommandId::HelpReport => &["bug report", "send feedback", "doctor", "crash report"],
         CommandId::AppQuit => &["exit", "close window"],
         CommandId::NoteHistory => &["versions", "revisions", "time machine", "restore version", "file recovery"],

@@ -20,7 +20,12 @@ const STEP_ROW_HEIGHT: f32 = 32.0;
 struct WelcomeChoice(&'static str, &'static str, &'static str, Option<CommandId>);
 
 const WELCOME_CHOICES: &[WelcomeChoice] = &[
-    WelcomeChoice(icons::NOTEBOOK, "Start with the sample", "Notes to read, run and change.", None),
+    WelcomeChoice(
+        icons::NOTEBOOK,
+        "Start with the sample",
+        "Notes to read, run and change.",
+        Some(CommandId::HelpSample),
+    ),
     WelcomeChoice(
         icons::FOLDER_PLUS,
         "Open a folder",

@@ -106,6 +106,8 @@ pub(crate) enum WindowCommand {
     TurnView {
         back: bool,
     },
+    /// Open the sample notes.
+    Sample,
     /// Open the user guide.
     Help,
     /// Write a bug report.
@@ -208,6 +210,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ViewReset => WindowCommand::NormalSize,
         CommandId::AppKeys => WindowCommand::Keys,
         CommandId::AppWelcome => WindowCommand::Go(NavigationCommand::Welcome),
+        CommandId::HelpSample => WindowCommand::Sample,
         CommandId::HelpOpen => WindowCommand::Help,
         CommandId::HelpReport => WindowCommand::ReportBug,
         CommandId::AppSettings => WindowCommand::Settings,

@@ -347,6 +347,7 @@ impl AppWindow {
             }
             WindowCommand::ChooseTheme => self.overlay.choose_theme(&self.host, &mut self.notices),
             WindowCommand::PastePlain => self.input.paste_plain(ctx),
+            WindowCommand::Sample => self.jobs.open_sample(&self.host, &mut self.panes, ctx),
             WindowCommand::Help => self.jobs.open_help(&self.host, ctx),
             WindowCommand::ReportBug => self.jobs.write_bug_report(&self.host, &mut self.notices, ctx),
             WindowCommand::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),

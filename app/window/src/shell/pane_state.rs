@@ -33,6 +33,8 @@ pub(crate) struct PaneState {
     pub(crate) pending_note_actions: Vec<PendingNoteAction>,
     /// Folders that are being opened.
     pub(crate) openings: Vec<FolderOpening>,
+    /// Whether the sample's first figure is drawn once its note is shown.
+    pub(crate) draws_sample: bool,
     /// The last closed volume's folder, and the note that was visible.
     pub(crate) closed_volume: Option<(PathBuf, Option<DocId>)>,
     /// The note last created by a link, and the note with the link.
@@ -73,6 +75,7 @@ impl PaneState {
             background_notes: VecDeque::new(),
             pending_note_actions: Vec::new(),
             openings: Vec::new(),
+            draws_sample: false,
             closed_volume: None,
             linked_note: None,
             pending_jump: None,

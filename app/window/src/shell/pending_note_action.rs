@@ -13,6 +13,8 @@ pub(crate) enum FollowUpAction {
     New { volume: DocId, path: String, fill: bool },
     /// Inserts the text into a note, as a template.
     Insert { note: DocId },
+    /// Draws the sample's first figure.
+    DrawSample,
     /// Adds an item to the end of the note. If there's a place, the note is a template for a new note there.
     Capture { place: Option<(DocId, String)>, item: String },
 }
