@@ -12,6 +12,7 @@ pub mod layout;
 pub mod menus;
 pub mod page_parts;
 pub mod picker;
+pub mod picture_choices;
 pub mod setting_rows;
 pub mod text;
 pub mod theme;

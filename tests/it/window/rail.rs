@@ -1,6 +1,7 @@
 //! The rail at the left: every part of the program is one click away, visibly and by its accessible name.
 
 use super::*;
+use engine::keymap::KeymapPreset;
 
 #[test]
 fn the_rail_leads_everywhere() {
@@ -56,8 +57,16 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     let settings = engine::Settings { show_welcome: true, show_first_steps: true, ..settings };
     window.state_mut().send_command(engine::Command::Set { settings: Box::new(settings) });
     until(&mut window, "the welcome page", |window| window.query_by_label("Welcome to Tracebook").is_some());
-    for choice in ["Start with the sample", "Open a folder", "Connect a model", "Pair a device"] {
+    let import = "Import from Obsidian, Jupyter or Notion";
+    for choice in ["Start with the sample", "Open a folder", import, "Connect a model", "Pair a device"] {
         window.get_by_role_and_label(Role::Button, choice);
+    }
+    for lists in [true, false] {
+        window.get_by_role_and_label(Role::Button, import).click();
+        window.run();
+        for choice in ["Obsidian vault", "Jupyter notebooks", "Notion export"] {
+            assert_eq!(window.query_by_role_and_label(Role::Button, choice).is_some(), lists, "{choice}");
+        }
     }
     window.get_by_label("Run a cell: to do");
     window.get_by_role_and_label(Role::RadioButton, "Dark").click();
@@ -86,17 +95,33 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
 }
 
 #[test]
-fn wide_choices_stand_below_their_setting_in_a_small_window() {
+fn themes_and_keys_are_pictures_that_fit_a_small_window() {
     let bench = Bench::new(&[("One.md", "# One\n")]);
     let mut window = bench.opened();
     window.set_size(egui::vec2(800.0, 600.0));
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, engine::commands::CommandId::AppWelcome);
     window.run_steps(6);
-    let below = |setting: &str, choice: &str| {
-        let setting = window.get_by_label_contains(setting).rect();
-        window.get_by_role_and_label(Role::RadioButton, choice).rect().top() - setting.top()
-    };
-    assert!(below("Keyboard shortcuts: ", "Jupyter") > 44.0);
-    assert!(below("Theme: ", "Dark") < 20.0);
+    for name in ["System", "Light", "Dark", "Tracebook", "VS Code", "Obsidian", "Vim", "Jupyter"] {
+        let picture = window.get_by_role_and_label(Role::RadioButton, name).rect();
+        assert!(picture.left() > 0.0 && picture.right() < 800.0 && picture.height() > 60.0, "{name}: {picture:?}");
+    }
+    for (name, preset) in [("Vim", KeymapPreset::Vim), ("Tracebook", KeymapPreset::Tracebook)] {
+        window.get_by_role_and_label(Role::RadioButton, name).focus();
+        window.run();
+        press(&mut window, NONE, Key::Enter);
+        assert_eq!(session(&window).settings().keymap_preset, preset);
+    }
+}
+
+#[test]
+fn wide_choices_stand_below_their_setting_in_a_small_window() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    window.set_size(egui::vec2(800.0, 600.0));
+    press(&mut window, CTRL_ALT, Key::K);
+    window.run_steps(6);
+    let setting = window.get_by_label_contains("Keys as in: ").rect();
+    let choice = window.get_by_role_and_label(Role::RadioButton, "Jupyter").rect();
+    assert!(choice.top() - setting.top() > 40.0, "{setting:?} {choice:?}");
 }

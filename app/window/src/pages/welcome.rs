@@ -9,14 +9,15 @@ use engine::keymap::KeymapPreset;
 use engine::{ColorTheme, FirstStep, Session, Settings};
 use notebook::actions::PageAction;
 use ui::icons;
-use ui::setting_rows::{segmented_control, show_row, stepper};
+use ui::picture_choices::{paint_key_caps, paint_theme, picture_choices};
+use ui::setting_rows::{show_row, stepper};
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 const CHOICE_ROW_HEIGHT: f32 = 52.0;
 const STEP_ROW_HEIGHT: f32 = 32.0;
 
-/// A way to begin: icon, title, description and command; `None` closes the page.
+/// A way to begin: icon, title, description and command; `None` lists what can be imported.
 struct WelcomeChoice(&'static str, &'static str, &'static str, Option<CommandId>);
 
 const WELCOME_CHOICES: &[WelcomeChoice] = &[
@@ -32,6 +33,7 @@ const WELCOME_CHOICES: &[WelcomeChoice] = &[
         "Your Markdown notes, an Obsidian vault or a folder with notebooks. Nothing in it is changed.",
         Some(CommandId::FolderOpen),
     ),
+    WelcomeChoice(icons::IMPORT, "Import from Obsidian, Jupyter or Notion", "Your notes stay where they are.", None),
     WelcomeChoice(
         icons::ROBOT,
         "Connect a model",
@@ -45,6 +47,46 @@ const WELCOME_CHOICES: &[WelcomeChoice] = &[
         Some(CommandId::SyncDevices),
     ),
 ];
+
+/// What can be imported. Each is a folder that is opened.
+const IMPORT_CHOICES: &[WelcomeChoice] = &[
+    WelcomeChoice(
+        icons::BOOKS,
+        "Obsidian vault",
+        "Choose its folder. Its settings, bookmarks and keys are then offered.",
+        Some(CommandId::FolderOpen),
+    ),
+    WelcomeChoice(
+        icons::FILE_CODE,
+        "Jupyter notebooks",
+        "Choose their folder, and click a notebook in the file tree to open it as a note.",
+        Some(CommandId::FolderOpen),
+    ),
+    WelcomeChoice(
+        icons::ARCHIVE,
+        "Notion export",
+        "Export as “Markdown & CSV” in Notion, unpack the archive, and choose its folder.",
+        Some(CommandId::FolderOpen),
+    ),
+];
+
+/// The themes, with what their pictures show.
+const THEMES: [(ColorTheme, &str, Option<bool>); 3] = [
+    (ColorTheme::System, "System", None),
+    (ColorTheme::Light, "Light", Some(false)),
+    (ColorTheme::Dark, "Dark", Some(true)),
+];
+
+/// Returns a typical shortcut of a preset.
+fn typical_keys(preset: KeymapPreset) -> &'static [&'static str] {
+    match preset {
+        KeymapPreset::Tracebook => &["Ctrl", "P"],
+        KeymapPreset::VsCode => &["Ctrl", "B"],
+        KeymapPreset::Obsidian => &["Ctrl", "O"],
+        KeymapPreset::Vim => &["h", "j", "k", "l"],
+        KeymapPreset::Jupyter => &["Esc", "B"],
+    }
+}
 
 /// Returns the checklist text of a first step: title and instructions.
 pub(crate) fn first_step_text(step: FirstStep) -> (&'static str, &'static str) {
@@ -62,6 +104,8 @@ pub(crate) fn first_step_text(step: FirstStep) -> (&'static str, &'static str) {
 pub(crate) struct WelcomePage {
     /// Settings changed on the page, to be applied by the window.
     pub(crate) changes: Vec<SettingsChange>,
+    /// Whether what can be imported is listed.
+    lists_imports: bool,
 }
 
 impl WelcomePage {
@@ -92,10 +136,17 @@ impl WelcomePage {
         );
         ui.add_space(space::XL);
         for choice in WELCOME_CHOICES {
-            if show_choice(ui, choice) {
+            let is_open = choice.3.is_none().then_some(self.lists_imports);
+            if show_choice(ui, choice, 0.0, is_open) {
                 match choice.3 {
                     Some(command) => actions.push(PageAction::Run(command)),
-                    None => close = true,
+                    None => self.lists_imports = !self.lists_imports,
+                }
+            }
+            let is_listed = choice.3.is_none() && self.lists_imports;
+            for import in IMPORT_CHOICES.iter().filter(|_| is_listed) {
+                if show_choice(ui, import, space::XXL, None) {
+                    actions.extend(import.3.map(PageAction::Run));
                 }
             }
         }
@@ -124,25 +175,28 @@ impl WelcomePage {
     }
 
     fn show_preferences(&mut self, ui: &mut Ui, settings: &Settings) {
-        show_row(ui, "Theme", "Follow the system, or always use light or dark.", |ui| {
-            let all = [ColorTheme::System, ColorTheme::Light, ColorTheme::Dark];
-            let chosen = all.iter().position(|theme| *theme == settings.theme);
-            if let Some(place) = segmented_control(ui, &["System", "Light", "Dark"], chosen) {
-                self.changes.push(SettingsChange::Theme(all[place]));
-            }
-        });
+        about(ui, "Theme: as the system, or always light or dark");
+        ui.add_space(space::S);
+        let chosen = THEMES.iter().position(|(theme, ..)| *theme == settings.theme);
+        let paint = |painter: &egui::Painter, rect, place: usize| paint_theme(painter, rect, THEMES[place].2);
+        if let Some(place) = picture_choices(ui, &THEMES.map(|(_, name, _)| name), chosen, paint) {
+            self.changes.push(SettingsChange::Theme(THEMES[place].0));
+        }
         show_row(ui, "Text size in notes", "70 to 200 %, in addition to the zoom.", |ui| {
             if let Some(scale) = stepper(ui, "text size", settings.text_scale, 0.7..=2.0) {
                 self.changes.push(SettingsChange::Text(scale));
             }
         });
-        show_row(ui, "Keyboard shortcuts", "The shortcuts of a program that you know.", |ui| {
-            let names: Vec<&str> = KeymapPreset::ALL.iter().map(|preset| preset.name()).collect();
-            let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
-            if let Some(place) = segmented_control(ui, &names, chosen) {
-                self.changes.push(SettingsChange::Preset(KeymapPreset::ALL[place]));
-            }
-        });
+        about(ui, "Keyboard shortcuts: those of a program that you know");
+        ui.add_space(space::S);
+        let colours = ThemeColors::of(ui);
+        let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
+        let paint = |painter: &egui::Painter, rect, place: usize| {
+            paint_key_caps(painter, rect, colours, typical_keys(KeymapPreset::ALL[place]));
+        };
+        if let Some(place) = picture_choices(ui, &KeymapPreset::ALL.map(KeymapPreset::name), chosen, paint) {
+            self.changes.push(SettingsChange::Preset(KeymapPreset::ALL[place]));
+        }
     }
 }
 
@@ -163,21 +217,30 @@ fn about(ui: &mut Ui, text: &str) {
     set_accessible_name(&response, Role::Label, text);
 }
 
-/// Draws a row with icon, title and description. Returns whether it was clicked.
-fn show_choice(ui: &mut Ui, choice: &WelcomeChoice) -> bool {
+/// Draws a row with icon, title and description. `is_open`: whether it's unfolded, if it can be. Returns whether it was
+/// clicked.
+fn show_choice(ui: &mut Ui, choice: &WelcomeChoice, indent: f32, is_open: Option<bool>) -> bool {
     let WelcomeChoice(icon, title, line, _) = choice;
     let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), CHOICE_ROW_HEIGHT), Sense::click());
+    let (row, _) = ui.allocate_exact_size(vec2(ui.available_width(), CHOICE_ROW_HEIGHT), Sense::hover());
+    let rect = row.with_min_x(row.left() + indent);
+    let response = ui.interact(rect, ui.scope_id().with(title), Sense::click());
     widgets::paint_hover_fill(ui, &response);
     let at = pos2(rect.left() + space::L, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(22.0), colours.accent);
     let at = pos2(rect.left() + space::XXL + space::XS, rect.top() + 6.0);
-    let room = rect.right() - at.x - space::S;
+    let room = rect.right() - at.x - space::XXL;
     let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 14.0), line: 20.0 };
     paint_clipped_text(ui, at, room, title, &style, colours.ink);
     let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, line, &theme::small(), colours.muted);
     widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, title);
+    if let Some(is_open) = is_open {
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(is_open));
+        let caret = if is_open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+        let at = pos2(rect.right() - space::L, rect.center().y);
+        ui.painter().text(at, Align2::CENTER_CENTER, caret, theme::icon_font(size::ICON_SIZE), colours.muted);
+    }
     if used >= room - 1.0 {
         return response.on_hover_text(*line).clicked(); // it may be cut short
     }
