@@ -18,7 +18,7 @@ use vcs::{RepositoryFolder, VcsError};
 /// Number of commits in a log by default.
 pub(super) const DEFAULT_LOG_COMMITS: usize = 20;
 /// How long the commits of a file are searched for.
-const FILE_LOG_TIMEOUT: Duration = Duration::from_secs(120);
+const LOG_SEARCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Subcommands that change files of the folder or its history.
 const CHANGING_VERBS: [&str; 12] = [
     "tag",
@@ -288,7 +288,7 @@ pub(super) fn run_in_folder(
                     return Err(CliError::usage(format!("log takes a file, and this is a folder: {path}")));
                 }
                 Some(path) => {
-                    let (found, is_complete) = repository.file_log(path, limit, FILE_LOG_TIMEOUT)?;
+                    let (found, is_complete) = repository.file_log(path, limit, LOG_SEARCH_TIMEOUT)?;
                     if !is_complete {
                         writeln!(errors, "tracebook: older commits are left out, because the search takes too long")?;
                     }
