@@ -11,11 +11,14 @@ use host::source_control::configured_pull;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use text::untrusted_text::{escape_block, escape_line};
 use vcs::{RepositoryFolder, VcsError};
 
 /// Number of commits in a log by default.
 pub(super) const DEFAULT_LOG_COMMITS: usize = 20;
+/// How long the commits of a file are searched for.
+const LOG_SEARCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Subcommands that change files of the folder or its history.
 const CHANGING_VERBS: [&str; 12] = [
     "tag",
@@ -284,16 +287,18 @@ pub(super) fn run_in_folder(
                 Some(path) if repository.is_known_folder(path)? => {
                     return Err(CliError::usage(format!("log takes a file, and this is a folder: {path}")));
                 }
-                Some(path) => repository.file_log(path, limit)?.into_iter().map(|one| one.commit).collect(),
+                Some(path) => {
+                    let (found, is_complete) = repository.file_log(path, limit, LOG_SEARCH_TIMEOUT)?;
+                    if !is_complete {
+                        writeln!(errors, "tracebook: older commits are left out, because the search takes too long")?;
+                    }
+                    found.into_iter().map(|one| one.commit).collect()
+                }
             };
             let text: String = commits.iter().map(|commit| commit_line(commit) + "\n").collect();
             return print_text(json, out, &text, &json!(commits));
         }
-        "show" => {
-            let (commit, diff, whole) = open()?.show(first.unwrap_or("HEAD"))?;
-            let text = format!("{}\n\n{diff}", commit_line(&commit));
-            return print_text(json, out, &text, &json!({"commit": commit, "diff": diff, "complete": whole}));
-        }
+        "show" => return print_commit(&open()?, first.unwrap_or("HEAD"), json, out),
         "blame" => {
             let lines = open()?.blame(parse::needed(first, "the file")?)?;
             let line = |line: &vcs::BlameLine| {
@@ -506,20 +511,31 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
     })
 }
 
+/// Prints a commit with its message, indented as Git does, and its diff.
+fn print_commit(repository: &RepositoryFolder, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let (commit, message, diff, whole) = repository.show_message(name)?;
+    let body = message.split_once('\n').map_or("", |(_, body)| body).trim_matches(['\r', '\n']);
+    let indented: String = body.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect();
+    let gap = if body.is_empty() { "" } else { "\n" };
+    let text = format!("{}\n{gap}{indented}\n{diff}", commit_line(&commit));
+    let value = json!({"commit": commit, "message": message, "diff": diff, "complete": whole});
+    print_text(json, out, &text, &value)
+}
+
 fn print_status(repository: &RepositoryFolder, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let state = repository.branch_state()?;
-    let (lines, whole) = repository.status()?;
+    let (files, whole) = repository.status_entries()?;
     if json {
-        let file = |line: &String| json!({"status": line.get(..2), "path": line.get(3..)});
-        let files: Vec<Value> = lines.iter().map(file).collect();
         writeln!(out, "{}", json!({"branch": state, "files": files, "complete": whole}))?;
         return Ok(EXIT_DONE);
     }
     writeln!(out, "{}", escape_line(&branch_line(&state)))?;
-    for line in &lines {
-        writeln!(out, "{}", escape_line(line))?;
+    for file in &files {
+        let old = file.old_path.as_ref().map(|old| format!("{old} -> ")).unwrap_or_default();
+        let note = if file.is_inexact { "  (its name isn't UTF-8 text: only Git itself can name it)" } else { "" };
+        writeln!(out, "{}", escape_line(&format!("{} {old}{}{note}", file.status, file.path)))?;
     }
-    match (lines.is_empty(), whole) {
+    match (files.is_empty(), whole) {
         (true, _) => writeln!(out, "Nothing has changed since the last commit.")?,
         (false, true) => {}
         (false, false) => writeln!(out, "… more than {} files …", vcs::MAX_STATUS_FILES)?,

@@ -15,6 +15,7 @@ use text::diff::{DiffPart, DiffRow, TextDiff, compare, line_ranges};
 use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
 use text::text_edit;
 use text::untrusted_text;
+use vcs::{MAX_FILE_LOG_COMMITS, RepositoryFolder};
 
 /// Number of context lines around a change.
 const HISTORY_CONTEXT_LINES: usize = 3;
@@ -46,7 +47,7 @@ pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &HistoryArgument
             Some(NamedVersion::Change(count)) => Some(count),
             None => None,
         };
-        print_blame(scene, story.as_ref(), count, &versions.now)?;
+        print_blame(scene, &versions, count)?;
     } else if let Some(at) = at {
         let text = versions.text(&at)?;
         if scene.json {
@@ -157,6 +158,9 @@ fn list_versions(scene: &mut CommandContext<'_>, versions: &VersionFinder<'_>) -
     }
     if moments.is_empty() {
         writeln!(scene.out, "no changes yet: the note is as its file was found")?;
+    }
+    if commits.iter().filter(only_git).count() >= MAX_FILE_LOG_COMMITS {
+        writeln!(scene.out, "older commits aren't listed here; `tracebook git log FILE --limit NUMBER` lists them")?;
     }
     for at in 0..=moments.len() {
         for one in before(at) {
@@ -299,14 +303,52 @@ fn unified_diff(comparison: &TextDiff, old: &str, new: &str) -> String {
     out
 }
 
+/// Names the commits that brought what was in a note's file before the note had a history here.
+fn name_committers(spans: Vec<AuthoredSpan>, text: &str, file: &(PathBuf, String)) -> Vec<AuthoredSpan> {
+    let (root, path) = file;
+    let is_found = |span: &AuthoredSpan| span.who == Some(ChangeAuthor::Found);
+    if !spans.iter().any(is_found) || !vcs::is_in_repository(root) {
+        return spans;
+    }
+    let blamed = RepositoryFolder::open(root).and_then(|repository| repository.blame_text(path, text));
+    let Ok(blamed) = blamed else { return spans }; // it isn't committed, for instance
+    let mut lines = text.split_inclusive('\n');
+    let mut ranges = Vec::new();
+    let mut from = 0;
+    for blame in blamed {
+        let to = from + lines.by_ref().take(blame.lines).map(str::len).sum::<usize>();
+        ranges.extend(blame.commit.map(|commit| (from..to, commit)));
+        from = to;
+    }
+    let mut named = Vec::new();
+    for span in spans {
+        let mut at = span.range.start;
+        let first = ranges.partition_point(|(range, _)| range.end <= at);
+        let overlapping = ranges[first..].iter().take_while(|(range, _)| range.start < span.range.end);
+        for (range, commit) in overlapping.filter(|_| is_found(&span)) {
+            let (start, end) = (range.start.max(at), range.end.min(span.range.end));
+            if at < start {
+                named.push(AuthoredSpan { range: at..start, ..span.clone() });
+            }
+            let who = Some(ChangeAuthor::Commit { author: commit.author.clone(), id: commit.id.clone() });
+            named.push(AuthoredSpan { range: start..end, who, time: commit.time, change: span.change });
+            at = end;
+        }
+        if at < span.range.end {
+            named.push(AuthoredSpan { range: at..span.range.end, ..span });
+        }
+    }
+    named
+}
+
 fn print_blame(
     scene: &mut CommandContext<'_>,
-    story: Option<&NoteHistory>,
+    versions: &VersionFinder<'_>,
     at: Option<usize>,
-    now: &str,
 ) -> Result<(), CliError> {
+    let now = versions.now.as_str();
     let fail = |error: store::StoreError| CliError::workspace(error.to_string());
-    let (text, written) = match story {
+    let (text, mut written) = match versions.story {
         Some(story) => {
             let count = at.unwrap_or(story.past.moments.len());
             (story.text_after(count).map_err(fail)?, story.authored_spans(count).map_err(fail)?)
@@ -316,6 +358,9 @@ fn print_blame(
             (now.to_owned(), vec![all])
         }
     };
+    if let Some(file) = versions.file.as_ref().filter(|_| at.is_none()) {
+        written = name_committers(written, &text, file);
+    }
     let words = |who: &Option<ChangeAuthor>| who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::describe);
     let shown = |who: &Option<ChangeAuthor>| untrusted_text::escape_line(&words(who)).into_owned();
     if scene.json {

@@ -492,6 +492,97 @@ fn staged_changes_of_submodules_are_listed_and_committed() {
 }
 
 #[test]
+fn a_commit_is_shown_with_its_message_and_renames() {
+    let house = House::with(&[("a.md", "one\ntwo\nthree\n"), ("empty.md", "")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    std::fs::create_dir(notes.join("sub")).expect("made");
+    git(&notes, &["mv", "a.md", "sub/b.md"]);
+    let status = run_in(&house, "notes", &["status"]).good().text();
+    assert_eq!(status, "On main\nR  a.md -> sub/b.md\n");
+    let files = run_in(&house, "notes", &["status", "--json"]).good().json()["files"].clone();
+    assert_eq!(files, json!([{"status": "R ", "path": "sub/b.md", "old_path": "a.md"}]));
+    git(&notes, &["commit", "-qm", "Move it\n\nIt's easier to find there.\n\nFixes #1"]);
+    let shown = run_in(&house, "notes", &["show"]).good().text();
+    assert!(shown.contains("Move it\n\n    It's easier to find there.\n\n    Fixes #1\n\ndiff --git"), "{shown}");
+    assert!(shown.contains("rename from a.md\nrename to sub/b.md\n") && !shown.contains("-one"), "{shown}");
+    let message = run_in(&house, "notes", &["show", "--json"]).good().json()["message"].clone();
+    assert_eq!(message, "Move it\n\nIt's easier to find there.\n\nFixes #1");
+
+    assert_eq!(run_in(&house, "notes", &["blame", "empty.md"]).good().text(), "");
+    run_in(&house, "notes", &["blame", "gone.md"]).refused(2, "there's no file gone.md");
+    git(&notes, &["switch", "-q", "--orphan", "new"]);
+    house.write("notes/a.md", b"one\n");
+    run_in(&house, "notes", &["show"]).refused(2, "there is no commit yet");
+    run_in(&house, "notes", &["blame", "a.md"]).refused(2, "isn't committed yet");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_changed_file_whose_name_is_not_utf8_is_listed() {
+    use std::os::unix::ffi::OsStrExt;
+    let house = House::with(&[("a.md", "one\n")]);
+    let latin = house.path("notes").join(std::ffi::OsStr::from_bytes(b"caf\xe9.txt"));
+    std::fs::write(&latin, "one\n").expect("written");
+    with_remote(&house);
+    std::fs::write(&latin, "two\n").expect("written");
+    let status = run_in(&house, "notes", &["status"]).good().text();
+    assert!(status.starts_with("On main\n M caf\u{fffd}.txt  (its name isn't UTF-8 text"), "{status}");
+    let files = run_in(&house, "notes", &["status", "--json"]).good().json()["files"].clone();
+    assert_eq!(files, json!([{"status": " M", "path": "caf\u{fffd}.txt", "is_inexact": true}]));
+}
+
+#[test]
+fn a_log_has_as_many_commits_as_are_asked_for() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let mut commits = String::new();
+    for number in 1..=250 {
+        commits += &format!("commit refs/heads/main\ncommitter Ada <a@example.org> {} +0000\n", 1_700_000_000 + number);
+        commits += &format!("data <<END\nCommit {number}\nEND\n");
+        commits += if number == 1 { "from refs/heads/main^0\n" } else { "" };
+        commits += &format!("M 644 inline a.md\ndata <<END\n{number}\nEND\n\n");
+    }
+    house.write("commits", commits.as_bytes());
+    let import = std::process::Command::new("git")
+        .args(["fast-import", "--quiet"])
+        .current_dir(house.path("notes"))
+        .stdin(std::fs::File::open(house.path("commits")).expect("there"))
+        .status();
+    assert!(import.expect("git is there").success());
+    git(&house.path("notes"), &["reset", "-q", "--hard"]);
+    for words in [&["log", "--limit", "300", "--json"][..], &["log", "a.md", "--limit", "300", "--json"]] {
+        let log = run_in(&house, "notes", words).good().json();
+        assert_eq!(log.as_array().map(Vec::len), Some(251), "{words:?}");
+    }
+    // What was in the file before its history here is by the authors of its commits.
+    let spans = house.run(&["history", "a.md", "--blame", "--json"]).good().lines();
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    assert!(spans[0]["who"].as_str().is_some_and(|who| who.starts_with("Ada (commit ")), "{spans:?}");
+    house.edit("a.md", 0, 0, "mine\n");
+    let blame = house.run(&["history", "a.md", "--blame"]).good().text();
+    let who: Vec<&str> = blame.lines().map(|line| line[..11].trim()).collect();
+    assert_eq!(who, ["You", "Ada (commit"], "{blame}");
+}
+
+#[test]
+fn a_clone_without_all_objects_says_so() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    house.write("notes/a.md", b"two\n");
+    git(&house.path("notes"), &["commit", "-qam", "Second"]);
+    git(&house.path("notes"), &["config", "uploadpack.allowFilter", "true"]);
+    let address = format!("file://{}", house.path("notes").display());
+    git(&house.path(""), &["clone", "-q", "--filter=blob:none", &address, "part"]);
+    run_in(&house, "part", &["status"]).good();
+    run_in(&house, "part", &["show"]).refused(2, "this clone lacks a part of the history");
+    house.run(&["open", &house.path("part").display().to_string()]).good();
+    house.run(&["history", "part:a.md", "--at", "HEAD~1"]).refused(2, "this clone lacks a part of the history");
+    git(&house.path("part"), &["fetch", "-q", "--refetch", "--no-filter"]);
+    assert!(run_in(&house, "part", &["show"]).good().text().contains("-one\n+two\n"));
+}
+
+#[test]
 fn the_log_of_a_file_and_names_that_mean_nothing() {
     let house = House::with(&[("a.md", "one\n"), ("sub/b.md", "b\n")]);
     with_remote(&house);

@@ -175,8 +175,10 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
     let has = |words: &[&str]| words.iter().any(|words| messages.contains(words) || output.contains(words));
     let useful = |line: &&str| {
         let line = line.trim();
+        let is_progress =
+            ["hint:", "Cloning into ", "Enumerating objects:", "Total "].iter().any(|one| line.starts_with(one));
         // A push that broke off ends with what an empty one says.
-        !line.is_empty() && !line.starts_with("hint:") && !line.contains('%') && line != "Everything up-to-date"
+        !line.is_empty() && !is_progress && !line.contains('%') && line != "Everything up-to-date"
     };
     let text = || {
         let lines: Vec<&str> = messages.lines().chain(output.lines()).filter(useful).map(str::trim).collect();

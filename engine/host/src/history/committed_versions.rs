@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use store::NoteChange;
 use text::commit_mark::CommitMark;
 use text::history::{NoteHistory, VersionCommit};
-use vcs::{Commit, FileCommit, MAX_FILE_LOG_COMMITS, RepositoryFolder, VcsError};
+use vcs::{Commit, FILE_LOG_TIMEOUT, FileCommit, MAX_FILE_LOG_COMMITS, RepositoryFolder, VcsError};
 
 /// How long the note's versions are compared with those of commits.
 const MATCH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,8 +34,9 @@ impl From<CommittedVersion> for VersionCommit {
 /// Returns the commits that changed a note's file, oldest first: those of the present branch, and those that brought
 /// changes of the note. None are found where there's no repository.
 pub fn committed_versions(root: &Path, path: &str, story: Option<&NoteHistory>) -> Vec<CommittedVersion> {
-    let log =
-        || -> Result<Vec<FileCommit>, VcsError> { RepositoryFolder::open(root)?.file_log(path, MAX_FILE_LOG_COMMITS) };
+    let log = || -> Result<Vec<FileCommit>, VcsError> {
+        Ok(RepositoryFolder::open(root)?.file_log(path, MAX_FILE_LOG_COMMITS, FILE_LOG_TIMEOUT)?.0)
+    };
     let log = match vcs::is_in_repository(root) {
         true => log().unwrap_or_else(|error| {
             tracing::debug!(%error, "a file's commits could not be read");

@@ -1,7 +1,7 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
 use crate::lfs_pointers::{LfsComparison, find_unchanged};
-use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_some};
+use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_some, status_letters};
 use git2::{
     Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Repository, RepositoryState, Status, StatusOptions,
     StatusShow,
@@ -71,7 +71,49 @@ pub struct FileChange {
     pub unstaged: Option<FileChangeKind>,
 }
 
+/// A changed file, in the letters of `git status --short`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct StatusEntry {
+    /// How what is staged differs from the last commit, and how the file differs from what is staged.
+    pub status: String,
+    /// Path relative to the folder, with `/` separators.
+    pub path: String,
+    /// The path in the last commit, if the file was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_path: Option<String>,
+    /// Whether `path` only resembles the name, which isn't UTF-8 text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_inexact: bool,
+}
+
+/// A file that libgit2 lists as changed.
+struct ListedDifference {
+    path: String,
+    old_path: Option<String>,
+    status: Status,
+    is_inexact: bool,
+}
+
 impl RepositoryFolder {
+    /// Lists the changed files in the folder by path as a status does, at most [`MAX_STATUS_FILES`], with those whose
+    /// names aren't UTF-8 text at the end. Returns whether the list is complete.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn status_entries(&self) -> Result<(Vec<StatusEntry>, bool), VcsError> {
+        let (named, inexact) = self.all_differences(true)?;
+        let entry = |path: &str, old_path: Option<&str>, status: Status, is_inexact: bool| StatusEntry {
+            status: status_letters(status),
+            path: self.folder_path(path).to_owned(),
+            old_path: old_path.map(|old| self.folder_path(old).to_owned()),
+            is_inexact,
+        };
+        let named_entries = named.iter().map(|(path, (old, status))| entry(path, old.as_deref(), *status, false));
+        let inexact_entries = inexact.iter().map(|(path, status)| entry(path, None, *status, true));
+        let entries = named_entries.chain(inexact_entries).take(MAX_STATUS_FILES).collect();
+        Ok((entries, named.len() + inexact.len() <= MAX_STATUS_FILES))
+    }
+
     /// Lists the changed files in the folder by path, at most [`MAX_STATUS_FILES`]. Returns whether the list is
     /// complete.
     ///
@@ -92,6 +134,11 @@ impl RepositoryFolder {
     /// Lists the files in the folder that differ. Of submodules, only what is staged is listed: to know the rest, Git
     /// opens their repositories, with settings that nobody has looked at.
     pub(crate) fn differences(&self, finds_renames: bool) -> Result<Differences, VcsError> {
+        Ok(self.all_differences(finds_renames)?.0)
+    }
+
+    /// Lists the files in the folder that differ, and apart from them those whose names aren't UTF-8 text.
+    fn all_differences(&self, finds_renames: bool) -> Result<(Differences, BTreeMap<String, Status>), VcsError> {
         // In a large repository, comparing the commit with the index takes as long as looking at all files.
         let (own, prefix) = (self.repository.path(), self.prefix.as_str());
         let (staged, unstaged) = std::thread::scope(|scope| {
@@ -101,13 +148,17 @@ impl RepositoryFolder {
             let unstaged = list_differences(&self.repository, prefix, StatusShow::Workdir, finds_renames);
             (staged.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), unstaged)
         });
-        let mut found = Differences::new();
-        for (path, old_path, status) in staged?.into_iter().chain(unstaged?) {
-            let (old, all) = found.entry(path).or_insert((None, Status::CURRENT));
-            *old = old.take().or(old_path);
-            *all |= status;
+        let (mut found, mut inexact) = (Differences::new(), BTreeMap::new());
+        for one in staged?.into_iter().chain(unstaged?) {
+            if one.is_inexact {
+                *inexact.entry(one.path).or_insert(Status::CURRENT) |= one.status;
+                continue;
+            }
+            let (old, all) = found.entry(one.path).or_insert((None, Status::CURRENT));
+            *old = old.take().or(one.old_path);
+            *all |= one.status;
         }
-        Ok(found)
+        Ok((found, inexact))
     }
 
     /// Returns the changed files that names mean, and how each differs from what is staged. A folder means the changed
@@ -267,9 +318,13 @@ impl RepositoryFolder {
     /// Returns bytes that [`RepositoryFolder::keep_file`] has kept.
     ///
     /// # Errors
-    /// Returns libgit2's error, for instance because Git has removed them.
+    /// Returns [`VcsError::Refused`] if Git has removed them.
     pub fn kept_bytes(&self, id: &str) -> Result<Vec<u8>, VcsError> {
-        Ok(self.repository.find_blob(git2::Oid::from_str(id)?)?.content().to_vec())
+        let kept = self.repository.find_blob(git2::Oid::from_str(id)?).map_err(|error| match error.code() {
+            git2::ErrorCode::NotFound => VcsError::Refused(format!("the repository doesn't keep {id}, or no longer")),
+            _ => VcsError::from(error),
+        })?;
+        Ok(kept.content().to_vec())
     }
 
     /// Returns the files of the repository's store that change with a commit, a fetch, a switch or staging.
@@ -292,13 +347,13 @@ impl RepositoryFolder {
     }
 }
 
-/// Lists the files of the folder `prefix` that differ: path, old path if renamed, and status.
+/// Lists the files of the folder `prefix` that differ.
 fn list_differences(
     repository: &Repository,
     prefix: &str,
     show: StatusShow,
     finds_renames: bool,
-) -> Result<Vec<(String, Option<String>, Status)>, git2::Error> {
+) -> Result<Vec<ListedDifference>, git2::Error> {
     let mut options = StatusOptions::new();
     options.show(show).include_untracked(true).recurse_untracked_dirs(true);
     // Comparing the last commit with the index opens no submodule.
@@ -310,9 +365,9 @@ fn list_differences(
     let found = repository.statuses(Some(&mut options))?;
     let index = repository.index()?;
     let mut comparison = LfsComparison::new(repository, &index);
-    // File names that aren't valid UTF-8 can't be shown or passed on.
     let differing = found.iter().filter_map(|entry| {
-        let path = String::from_utf8(entry.path_bytes().to_vec()).ok()?;
+        let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
+        let is_inexact = std::str::from_utf8(entry.path_bytes()).is_err();
         let mut status = entry.status();
         if status.contains(Status::WT_DELETED) && is_left_out(&index, Path::new(&path)) {
             status.remove(Status::WT_DELETED);
@@ -326,10 +381,12 @@ fn list_differences(
         let new_path = entry.head_to_index().and_then(|delta| delta.new_file().path_bytes().map(<[u8]>::to_vec));
         let new_path = new_path.and_then(|path| String::from_utf8(path).ok());
         let is_renamed = status.contains(Status::INDEX_RENAMED);
-        Some(match new_path.filter(|new| is_renamed && *new != path) {
-            Some(new) => (new, Some(path), status),
-            None => (path, None, status),
-        })
+        let renamed = new_path.filter(|new| is_renamed && !is_inexact && *new != path);
+        let (path, old_path) = match renamed {
+            Some(new) => (new, Some(path)),
+            None => (path, None),
+        };
+        Some(ListedDifference { path, old_path, status, is_inexact })
     });
     Ok(differing.collect())
 }

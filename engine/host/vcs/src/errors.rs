@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+/// What to do about a commit, folder or file that the repository's store doesn't have.
+pub(crate) const MISSING_OBJECT: &str = "this clone lacks a part of the history that is needed here, for instance \
+                                         because it was made with --filter; `git fetch --refetch --no-filter` gets all \
+                                         of it";
+
 /// Why a Git operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VcsError {
@@ -22,6 +27,9 @@ pub enum VcsError {
 impl From<git2::Error> for VcsError {
     fn from(error: git2::Error) -> VcsError {
         let message = error.message();
+        if error.class() == git2::ErrorClass::Odb && message.starts_with("object not found") {
+            return VcsError::Refused(MISSING_OBJECT.to_owned());
+        }
         // Formats that libgit2 can't read.
         let is_other_kind = ["unknown object format", "unsupported mandatory extension", "unsupported extension name"]
             .iter()

@@ -1,6 +1,7 @@
 //! A file's versions in the commits of a repository: which commits brought its present text, and its text in any of
 //! them. Reads only objects of the repository's store.
 
+use crate::errors::MISSING_OBJECT;
 use crate::reads::describe;
 use crate::{Commit, RepositoryFolder, VcsError};
 use git2::{ErrorCode, ObjectType, Oid};
@@ -12,8 +13,10 @@ use std::time::{Duration, Instant};
 pub const MAX_ARRIVED_COMMITS: usize = 50;
 /// Maximum total size in bytes of the texts of arrived commits.
 pub const MAX_ARRIVED_BYTES: usize = 5 << 20;
-/// Maximum number of commits in a file's log.
-pub const MAX_FILE_LOG_COMMITS: usize = 200;
+/// Maximum number of commits in a note's history.
+pub const MAX_FILE_LOG_COMMITS: usize = 1_000;
+/// How long finding the commits for a note's history may take.
+pub const FILE_LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size in bytes of a file's text that is read from a commit.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// Maximum number of commits that are visited to find a file's versions.
@@ -245,25 +248,29 @@ impl RepositoryFolder {
         text.is_some_and(|text| text == now)
     }
 
-    /// Returns the commits that changed a file, newest first, at most `limit` and [`MAX_FILE_LOG_COMMITS`].
+    /// Returns the commits that changed a file, newest first, at most `limit`, and whether the search for them came to
+    /// an end in time.
     ///
     /// # Errors
     /// Returns libgit2's error.
-    pub fn file_log(&self, path: &str, limit: usize) -> Result<Vec<FileCommit>, VcsError> {
+    pub fn file_log(&self, path: &str, limit: usize, time: Duration) -> Result<(Vec<FileCommit>, bool), VcsError> {
         let inside = self.repository_path(path)?;
         let path = Path::new(&inside);
-        let Some(head) = self.head_commit()? else { return Ok(Vec::new()) };
-        let mut budget = WalkBudget::new(0);
+        let Some(head) = self.head_commit()? else { return Ok((Vec::new(), true)) };
+        let until = Instant::now() + time;
         let (mut found, mut seen) = (Vec::new(), BTreeSet::from([head.id()]));
         let mut next = BinaryHeap::from([(head.time().seconds(), head.id())]);
-        while let Some((_, id)) = next.pop().filter(|_| budget.visit()) {
+        while let Some((_, id)) = next.pop() {
+            if Instant::now() > until {
+                return Ok((found, false));
+            }
             let Ok(commit) = self.repository.find_commit(id) else { continue };
             let blob = blob_at(&commit, path);
             let parents: Vec<git2::Commit<'_>> = commit.parents().collect();
             let same = parents.iter().position(|parent| blob_at(parent, path) == blob);
             if let Some(blob) = blob.filter(|_| same.is_none()) {
                 found.push(FileCommit { commit: describe(&commit), blob: blob.to_string() });
-                if found.len() >= limit.min(MAX_FILE_LOG_COMMITS) {
+                if found.len() >= limit {
                     break;
                 }
             }
@@ -273,7 +280,7 @@ impl RepositoryFolder {
                 }
             }
         }
-        Ok(found)
+        Ok((found, true))
     }
 
     /// Returns a commit by its name, such as a hash, a branch or `HEAD~2`, and a file's text in it.
@@ -291,6 +298,9 @@ impl RepositoryFolder {
         let blob = blob.ok_or_else(|| refuse(format!("the commit {name} has no file {path}")))?;
         let file = std::fs::read(self.top.join(&inside)).unwrap_or_default();
         let file = ReadFile { path: Path::new(&inside), has_crlf: file.windows(2).any(|two| two == b"\r\n") };
+        if !self.repository.odb()?.exists(blob) {
+            return Err(refuse(MISSING_OBJECT.to_owned()));
+        }
         let text = self.text_of(blob, &file, &mut WalkBudget::new(MAX_TEXT_BYTES));
         let text = text.ok_or_else(|| refuse(format!("in the commit {name}, it isn't UTF-8 text: {path}")))?;
         Ok((FileCommit { commit: describe(&commit), blob: blob.to_string() }, text))

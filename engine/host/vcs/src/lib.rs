@@ -17,7 +17,7 @@ mod reads;
 mod text_merge;
 mod tool_text;
 
-pub use changes::{FileChange, FileChangeKind};
+pub use changes::{FileChange, FileChangeKind, StatusEntry};
 pub use commit_choice::CommitChoice;
 pub use conflicts::{
     ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
@@ -25,8 +25,8 @@ pub use conflicts::{
 };
 pub use errors::VcsError;
 pub use file_history::{
-    FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS, MAX_FILE_LOG_COMMITS, is_content,
-    is_in_repository, is_index_locked,
+    FILE_LOG_TIMEOUT, FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS,
+    MAX_FILE_LOG_COMMITS, is_content, is_in_repository, is_index_locked,
 };
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
@@ -52,7 +52,7 @@ pub const MAX_STATUS_FILES: usize = 2_000;
 /// Maximum size of a diff in bytes.
 pub const MAX_DIFF_BYTES: usize = 10 << 20;
 /// Maximum number of commits in a log.
-pub const MAX_LOG_COMMITS: usize = 200;
+pub const MAX_LOG_COMMITS: usize = 200_000;
 /// Number of commits beyond a log's end that are put in order, too. Ordering the whole history takes seconds.
 const LOG_LOOKAHEAD_COMMITS: usize = 256;
 /// Maximum size of a committed file in bytes.

@@ -1,11 +1,16 @@
 //! Reads for people and agents: the branch and its remote, commits, blame, branches and stashes.
 
 use crate::{Commit, RepositoryFolder, VcsError, format_diff};
-use git2::{BlameOptions, Branch, BranchType, ConfigLevel, DiffOptions, ErrorCode, ObjectType, RepositoryState};
+use git2::{
+    BlameOptions, Branch, BranchType, ConfigLevel, DiffFindOptions, DiffOptions, ErrorClass, ErrorCode, ObjectType,
+    RepositoryState,
+};
 use std::path::Path;
 
 /// Maximum size in bytes of a file whose lines are blamed.
 pub const MAX_BLAME_FILE_BYTES: u64 = 4 << 20;
+/// Maximum number of files of a commit among which renamed ones are found.
+const MAX_RENAME_FILES: usize = 1_000;
 /// Maximum number of branches and stashes in a list.
 pub const MAX_LISTED_REFERENCES: usize = 2_000;
 
@@ -299,6 +304,25 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns [`VcsError::Refused`] if there's no such commit.
     pub fn show(&self, name: &str) -> Result<(Commit, String, bool), VcsError> {
+        self.show_commit(name, false)
+    }
+
+    /// Returns a commit with its whole message, its diff in which renamed files are marked, and whether that is
+    /// complete.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's no such commit.
+    pub fn show_message(&self, name: &str) -> Result<(Commit, String, String, bool), VcsError> {
+        let (commit, diff, whole) = self.show_commit(name, true)?;
+        let found = self.repository.find_commit(git2::Oid::from_str(&commit.id)?)?;
+        let message = String::from_utf8_lossy(found.message_bytes()).trim_end().to_owned();
+        Ok((commit, message, diff, whole))
+    }
+
+    fn show_commit(&self, name: &str, finds_renames: bool) -> Result<(Commit, String, bool), VcsError> {
+        if name == "HEAD" && self.head_tree()?.is_none() {
+            return Err(VcsError::Refused("there is no commit yet; commit something first".to_owned()));
+        }
         let unknown = |error: git2::Error| match error.code() {
             ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Ambiguous | ErrorCode::Peel => {
                 VcsError::Refused(format!("no such commit, or more than one: {name}"))
@@ -315,7 +339,10 @@ impl RepositoryFolder {
             options.pathspec(&self.prefix);
         }
         let tree = commit.tree()?;
-        let diff = self.repository.diff_tree_to_tree(before.as_ref(), Some(&tree), Some(&mut options))?;
+        let mut diff = self.repository.diff_tree_to_tree(before.as_ref(), Some(&tree), Some(&mut options))?;
+        if finds_renames && diff.deltas().len() <= MAX_RENAME_FILES {
+            diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
+        }
         let (text, whole) = format_diff(&diff)?;
         Ok((describe(&commit), text, whole))
     }
@@ -343,7 +370,12 @@ impl RepositoryFolder {
     pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
         let inside = self.repository_path(path)?;
         let file = self.top.join(&inside);
-        let meta = file.symlink_metadata().map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
+        let meta = file.symlink_metadata().map_err(|error| {
+            VcsError::Refused(match error.kind() {
+                std::io::ErrorKind::NotFound => format!("there's no file {path}; blame shows files as they are now"),
+                _ => format!("{error}: {path}"),
+            })
+        })?;
         if !meta.is_file() || meta.len() > MAX_BLAME_FILE_BYTES {
             return Err(VcsError::Refused(format!("it isn't a regular file of at most 4 MB: {path}")));
         }
@@ -353,6 +385,9 @@ impl RepositoryFolder {
         }
         let text = std::fs::read_to_string(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
         let blame = self.blame_committed(&inside, path)?;
+        if text.is_empty() {
+            return Ok(Vec::new()); // libgit2 refuses it
+        }
         let blame = blame.blame_buffer(text.as_bytes())?;
         let line = |(at, text): (usize, &str)| {
             let hunk = blame.get_line(at + 1).filter(|hunk| !hunk.final_commit_id().is_zero());
@@ -380,6 +415,9 @@ impl RepositoryFolder {
             return Err(VcsError::Refused(format!("it has more than 4 MB: {path}")));
         }
         let blame = self.blame_committed(&self.repository_path(path)?, path)?;
+        if text.is_empty() {
+            return Ok(Vec::new()); // libgit2 refuses it
+        }
         let blame = blame.blame_buffer(text.as_bytes())?;
         let mut spans: Vec<BlameSpan> = Vec::new();
         for hunk in blame.iter() {
@@ -398,13 +436,14 @@ impl RepositoryFolder {
 
     /// Returns the commits of a file's lines at the last commit.
     fn blame_committed(&self, inside: &str, path: &str) -> Result<git2::Blame<'_>, VcsError> {
-        let blame = self.repository.blame_file(Path::new(inside), Some(&mut BlameOptions::new()));
-        blame.map_err(|error| match error.code() {
-            ErrorCode::NotFound | ErrorCode::UnbornBranch => {
-                VcsError::Refused(format!("the file isn't committed yet: {path}"))
-            }
-            _ => VcsError::from(error),
-        })
+        let uncommitted = || VcsError::Refused(format!("the file isn't committed yet: {path}"));
+        // libgit2's errors don't tell a missing file from a missing part of the history.
+        let Some(tree) = self.head_tree()? else { return Err(uncommitted()) };
+        match tree.get_path(Path::new(inside)) {
+            Ok(_) => Ok(self.repository.blame_file(Path::new(inside), Some(&mut BlameOptions::new()))?),
+            Err(error) if error.class() == ErrorClass::Tree => Err(uncommitted()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the local branches and those of remotes.

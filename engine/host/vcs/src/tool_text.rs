@@ -6,6 +6,9 @@ use super::{Commit, MAX_DIFF_BYTES, MAX_STATUS_FILES, RepositoryFolder, VcsError
 /// Number of digits of a hash in texts.
 const SHORT_ID_DIGITS: usize = 8;
 
+/// Maximum number of commits in a log for agents.
+const MAX_TOOL_LOG_COMMITS: usize = 200;
+
 /// Describes the current branch in a sentence.
 pub fn describe_branch(state: &BranchState) -> String {
     let branch = state.branch.as_deref().unwrap_or("no branch (a commit is checked out)");
@@ -84,7 +87,7 @@ impl RepositoryFolder {
         let line = |commit: &Commit| {
             format!("{} {} {}: {}", short_id(&commit.id), day(commit.time), commit.author, commit.summary)
         };
-        Ok(match self.log(limit)?.as_slice() {
+        Ok(match self.log(limit.min(MAX_TOOL_LOG_COMMITS))?.as_slice() {
             [] => "there is no commit yet".to_owned(),
             commits => commits.iter().map(line).collect::<Vec<_>>().join("\n"),
         })
