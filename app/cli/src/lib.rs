@@ -54,6 +54,7 @@ mod served;
 mod sync;
 mod system_files;
 mod tasks;
+mod terminal;
 mod terminal_writer;
 mod update;
 mod volume_settings;

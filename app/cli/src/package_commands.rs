@@ -144,10 +144,10 @@ fn signing_key(here: &Path, args: &PackagesArguments) -> Result<PackageSigningKe
         .and_then(|bytes| String::from_utf8(bytes).ok())
         .ok_or_else(|| CliError::usage(format!("there is no readable key {file}; `minisign -G` makes one")))?;
     let password = || {
-        if host::terminal::is_terminal() {
+        if crate::terminal::is_terminal() {
             eprint!("Password of the key, which is not shown: ");
         }
-        let read = host::terminal::read_without_echo(|| {
+        let read = crate::terminal::read_without_echo(|| {
             let mut line = String::new();
             std::io::stdin().lock().take(MAX_KEY_FILE_BYTES).read_line(&mut line).map(|_| line)
         });

@@ -155,11 +155,11 @@ fn add_provider(
 
 /// Reads a secret from standard input without echo.
 fn read_secret(name: &str) -> Result<SecretValue, CliError> {
-    if host::terminal::is_terminal() {
+    if crate::terminal::is_terminal() {
         eprint!("Value of {name}, which is not shown: ");
     }
     // The first line only, up to the maximum length of a secret.
-    let read = host::terminal::read_without_echo(|| {
+    let read = crate::terminal::read_without_echo(|| {
         let mut line = String::new();
         let limit = MAX_SECRET_BYTES as u64 + 2;
         std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)

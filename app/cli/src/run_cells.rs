@@ -388,7 +388,7 @@ fn answer_stdin_request(
     to.flush()?;
     let hidden = password && scene.own;
     let line =
-        if hidden { host::terminal::read_without_echo(|| read_line(scene.input)) } else { read_line(scene.input) }?;
+        if hidden { crate::terminal::read_without_echo(|| read_line(scene.input)) } else { read_line(scene.input) }?;
     let Some(text) = line else {
         // As in Python: raises `EOFError`, which the cell may handle.
         scene.handle.run_command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;

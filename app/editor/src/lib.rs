@@ -11,7 +11,6 @@ pub mod figure;
 pub mod folding;
 mod frame_rows;
 pub mod grid;
-pub mod hunspell;
 pub mod input_order;
 pub mod lists;
 pub mod long_rows;

@@ -1,10 +1,10 @@
 //! Spell checking: misspelled words are marked while reading and editing, and corrected from a list of suggestions. It
 //! is an egui plugin, because every row uses it. Code, links and other non-words are skipped.
 
-use crate::hunspell::HunspellChecker;
 use crate::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
+use host::spelling::HunspellChecker;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;

@@ -7,7 +7,7 @@ use agent::router::RoutingCondition;
 use agent_ui::config_writer::config_value;
 use anyhow::{Context as _, bail};
 use host::maintenance::config_edit::change_config;
-use host::maintenance::configuration::{self, CONFIG_FILE};
+use host::maintenance::configuration::{self, CONFIG_FILE, MAX_CONFIG_BYTES};
 use serde_json::{Value, json};
 use std::path::Path;
 use text::yaml_edit::parse_value;
@@ -180,7 +180,7 @@ fn change_rule(
 /// Edits the rules as the workspace's file has them, or else the rules that hold without it.
 fn change_rules(workspace: &Path, edit: impl FnOnce(&mut Vec<Value>) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let config = configuration::load_config(workspace)?;
-    let file = std::fs::read_to_string(workspace.join(CONFIG_FILE)).ok();
+    let file = host::fs::copy::read_text(&workspace.join(CONFIG_FILE), MAX_CONFIG_BYTES).ok();
     let file = file.and_then(|text| parse_value(&text).ok());
     let written = file.as_ref().and_then(|file| file.pointer("/llm/rules")?.as_array());
     let mut rules = written.cloned().unwrap_or_else(|| config.llm.rules.iter().map(rule_value).collect());

@@ -6,7 +6,7 @@ use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{BlobHash, BlobRef, DocId, TextHunk, ToolGrants, UserTool};
+use store::{BlobHash, BlobRef, ChangeKind, DocId, TextHunk, ToolGrants, UserTool};
 use text::kernel_properties::NotePackages;
 use text::script_packages::ScriptPackagesError;
 
@@ -370,6 +370,16 @@ pub struct FileChange {
     /// The changed places of a text, if they were looked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hunks: Vec<TextHunk>,
+}
+
+impl FileChange {
+    /// Returns the file, if it's a note whose changed places are known, and how it has changed.
+    pub fn kind(&self, note: Option<DocId>) -> (Option<DocId>, ChangeKind) {
+        match note.filter(|_| !self.hunks.is_empty()) {
+            Some(note) => (Some(note), ChangeKind::Edited { hunks: self.hunks.clone() }),
+            None => (None, ChangeKind::Bytes { before: self.before, after: self.after }),
+        }
+    }
 }
 
 /// Result of a job.

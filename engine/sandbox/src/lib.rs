@@ -12,6 +12,7 @@ mod folder_growth;
 mod interpreter_start;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
+pub mod open_file_limit;
 mod path_rules;
 mod process_census;
 #[cfg(target_os = "linux")]

@@ -32,7 +32,6 @@ mod server_requests;
 mod sessions;
 mod tool_calls;
 mod tool_note_jobs;
-mod tool_outcomes;
 mod tool_registry;
 mod tool_sharing;
 mod trace_replay;

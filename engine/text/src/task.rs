@@ -325,6 +325,45 @@ impl std::fmt::Display for CalendarDay {
     }
 }
 
+/// Group of the agenda that a task belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AgendaSlot {
+    /// The task's day is before today.
+    Overdue,
+    /// The task's day is today.
+    Today,
+    /// The task's day is after today.
+    Upcoming,
+    /// The task has no day.
+    Someday,
+    /// The task is completed.
+    Done,
+}
+
+impl AgendaSlot {
+    /// Returns the group of `task` on the day `today`.
+    pub fn of(task: &NoteTask, today: CalendarDay) -> AgendaSlot {
+        match task.agenda_day() {
+            _ if task.is_done() => AgendaSlot::Done,
+            None => AgendaSlot::Someday,
+            Some(day) if day < today => AgendaSlot::Overdue,
+            Some(day) if day == today => AgendaSlot::Today,
+            Some(_) => AgendaSlot::Upcoming,
+        }
+    }
+
+    /// Returns the heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            AgendaSlot::Overdue => "Overdue",
+            AgendaSlot::Today => "Today",
+            AgendaSlot::Upcoming => "Upcoming",
+            AgendaSlot::Someday => "No date",
+            AgendaSlot::Done => "Done",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,11 +5,11 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
-use editor::hunspell::{HunspellChecker, system_language};
 use editor::motion;
 use editor::note_editor::NoteEdit;
 use editor::spelling::{SpellChecker, SpellingRequest, with};
 use eframe::egui;
+use host::spelling::{HunspellChecker, system_language};
 use std::ops::Range;
 
 impl PaneState {

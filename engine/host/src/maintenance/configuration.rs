@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Name of the configuration file, in both folders.
 pub const CONFIG_FILE: &str = "config.yaml";
 /// Maximum size of a configuration file in bytes.
-const MAX_CONFIG_BYTES: u64 = 1 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Returns the user's folder for configuration and secrets, `~/.config/tracebook` by default.
 pub fn user_config_folder() -> Option<PathBuf> {

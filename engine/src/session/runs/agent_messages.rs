@@ -3,13 +3,13 @@
 //! call of the receiver's model, as quoted material: it gives no one more rights than they have.
 
 use crate::session::apply_context::ApplyContext;
-use crate::session::runs::tool_outcomes::{failed_outcome, string_argument, successful_outcome};
 use crate::session::state::agent_run::{AgentRun, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use agent::prompt_quote;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
+use agent::tool_outcomes::{failed_outcome, string_argument, successful_outcome};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::{DocId, MessageId, MessageRole, SessionMessage, StepKind};

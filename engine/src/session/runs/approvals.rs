@@ -1,7 +1,6 @@
 //! Approvals: the user's decisions, their consequences, and timeouts.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::runs::tool_outcomes::string_argument;
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::{RunRecord, RunsState};
@@ -13,6 +12,7 @@ use agent::server_form;
 use agent::task_block::TaskStatus;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
+use agent::tool_outcomes::string_argument;
 use store::disk::RowWrite;
 use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin};
 use text::time::UnixMillis;

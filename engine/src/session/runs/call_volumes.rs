@@ -1,13 +1,13 @@
 //! The volume that a tool call is about: the run's own, another one, or the read-only volume inside the program.
 
 use crate::effect::MentionedFile;
-use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
 use crate::session::state::volumes::VolumesState;
 use agent::name_suggestions;
 use agent::path_resolver::{self, KnownVolume, PathPlace, PathUse, ResolvedPath};
 use agent::system_volume::{self, SYSTEM_READ_ONLY};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
+use agent::tool_outcomes::{failed_outcome, string_argument};
 use serde_json::{Map, Value};
 use store::DocId;
 use store::disk::FileRow;

@@ -4,7 +4,6 @@
 
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::orchestrated_run::{current_plan, is_orchestrated};
-use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
@@ -22,6 +21,7 @@ use agent::policy::{Permission, PolicyRule};
 use agent::sent_task::{SentPlanTask, sent_task_calls};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};
+use agent::tool_outcomes::{failed_outcome, string_argument};
 use agent::{model_context, prompt_quote, task_block::TaskStatus};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -234,7 +234,7 @@ impl RunsState {
         Some(ToolJob::Python {
             root,
             code,
-            seconds: crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS
+            seconds: agent::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS
                 .min((self.watchdog_limits(run).tool / 1_000).max(1)),
             web: None,
             grants: store::ToolGrants::default(),

@@ -3,65 +3,21 @@
 
 use crate::effect::Effect;
 use crate::session::apply_context::ApplyContext;
-use crate::session::runs::tool_outcomes::{failed_outcome, string_argument, successful_outcome};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, LiveModelCall};
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::external_program::{ExternalProgram, program_own_tools};
+use agent::external_program::ExternalProgram;
 use agent::model_call::{ModelCallId, ModelCallLimits, ModelEndpoint, ModelRequest, ProgramCall, WireProtocol};
-use agent::tool_catalog::BuiltInTool;
-use agent::tool_job::{FileChange, ToolJob, ToolOutcome};
-use agent::tool_spec::ToolSpec;
-use agent::{model_context, tool_catalog};
-use serde_json::{Map, Value};
-use std::path::PathBuf;
-use store::{AgentState, ChangeKind, DocId, ExecutionStep, RunEnding, RunOrigin, StepKind};
+use agent::model_context;
+use agent::tool_job::FileChange;
+use store::{AgentState, DocId, RunEnding, RunOrigin, StepKind};
 
 /// Maximum number of turns in which a program passes on what it asks for.
 const MAX_PROGRAM_TURNS: u64 = 2_000;
-/// Kinds of steps that change nothing, as the protocol names them.
-const LOOKING_KINDS: [&str; 5] = ["read", "search", "think", "fetch", "switch_mode"];
 /// Maximum length of a result that a program gets, in bytes. It may write a file back, so it has to get all of it.
 pub(super) const MAX_PROGRAM_RESULT_BYTES: usize = 1 << 20;
-
-/// Returns the tools that a program's requests are calls of.
-pub(super) fn program_tools() -> Vec<ToolSpec> {
-    let used = [BuiltInTool::ReadFile, BuiltInTool::WriteFile, BuiltInTool::Shell, BuiltInTool::TodoWrite];
-    let mut tools = tool_catalog::built_in();
-    tools.retain(|tool| used.iter().any(|used| used.is_named(&tool.name)));
-    tools.extend(program_own_tools());
-    tools
-}
-
-/// Returns the job that finds what a program has changed in a step of its own; `None` if the step only looked.
-pub(super) fn report_job(run: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<ToolJob> {
-    if LOOKING_KINDS.contains(&string_argument(arguments, "kind")) {
-        return None;
-    }
-    let ToolOutcome { success, text, .. } = report_outcome(arguments);
-    let paths = arguments.get("paths").and_then(Value::as_array).into_iter().flatten();
-    let paths = paths.filter_map(|path| path.as_str().map(ToOwned::to_owned)).collect();
-    Some(ToolJob::ProgramReport { root, run, paths, success, text })
-}
-
-/// Returns the outcome of what a program has reported.
-pub(super) fn report_outcome(arguments: &Map<String, Value>) -> ToolOutcome {
-    let text = string_argument(arguments, "output");
-    match arguments.get("success").and_then(Value::as_bool) {
-        Some(true) => successful_outcome(text),
-        Some(false) | None => failed_outcome(text),
-    }
-}
-
-/// Returns what has changed in a file, and the file if it's a note.
-pub(super) fn kind_of_change(note: Option<DocId>, changed: &FileChange) -> (Option<DocId>, ChangeKind) {
-    match note.filter(|_| !changed.hunks.is_empty()) {
-        Some(note) => (Some(note), ChangeKind::Edited { hunks: changed.hunks.clone() }),
-        None => (None, ChangeKind::Bytes { before: changed.before, after: changed.after }),
-    }
-}
 
 impl RunsState {
     /// Keeps changes until it's known whether the calls that were to make them have made them.
@@ -73,8 +29,7 @@ impl RunsState {
         run.ordered_changes.extend(ordered.into_iter().map(|(call, change)| (call, step, change)));
     }
 
-    /// Records the changes that the calls of a program, which are all done, were to make and found made: the program has
-    /// made them itself.
+    /// Records the changes that calls of a program, which are all done, found made: the program made them itself.
     fn record_ordered_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -86,13 +41,15 @@ impl RunsState {
         let volume = run.about.volume;
         for (call, step, change) in std::mem::take(&mut run.ordered_changes) {
             let Some(run) = self.runs.get(&id) else { return };
-            let is_write = |step: &&ExecutionStep| matches!(&step.kind, StepKind::ToolCall { tool_call_id, .. } if *tool_call_id == call);
-            let write = run.steps.iter().rev().find(is_write).map(|step| step.id);
+            let write = run.steps.iter().rev().find_map(|step| match &step.kind {
+                StepKind::ToolCall { tool_call_id, .. } if *tool_call_id == call => Some(step.id),
+                _ => None,
+            });
             if run.changes.iter().any(|known| Some(known.step) == write && known.path == change.path) {
                 continue;
             }
             let note = files.volumes.find_file(volume, &change.path).filter(|file| files.volumes.is_note(*file));
-            let (file, what) = kind_of_change(note, &change);
+            let (file, what) = change.kind(note);
             self.record_change_in_step(turn, sync, id, step, (volume, file, change.path), what);
         }
     }

@@ -1,6 +1,6 @@
 //! Model turns of a run: chooses and calls a model, and turns its answer into steps, messages and tool calls.
 
-use super::{delegation, external_agents, memory_agents};
+use super::{delegation, memory_agents};
 use crate::effect::Effect;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::is_orchestrated;
@@ -413,7 +413,7 @@ impl RunsState {
         // Agents can't call tools that they weren't offered.
         let tools = match self.runs.get(&id) {
             Some(run) if leading => RunsState::tools_for_query(run.orchestrator.last_query),
-            Some(run) if self.is_program_run(run) => external_agents::program_tools(),
+            Some(run) if self.is_program_run(run) => agent::program_reports::program_tools(),
             Some(run) => self.definition_of(run).allowed_tools(self.available_tools()),
             None => return,
         };

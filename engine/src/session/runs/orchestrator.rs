@@ -354,16 +354,16 @@ impl RunsState {
         let budget = self.runs.get(&id).and_then(|run| run.about.budget);
         let plan = match planner::parse_plan(arguments, &names, budget) {
             Ok(plan) => plan,
-            Err(why) => return crate::session::runs::tool_outcomes::failed_outcome(why.to_string()),
+            Err(why) => return agent::tool_outcomes::failed_outcome(why.to_string()),
         };
         let Some(run) = self.runs.get(&id) else {
-            return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
+            return agent::tool_outcomes::failed_outcome("the run was closed");
         };
         for task in &plan.tasks {
             let Some(name) = &task.agent else { continue };
             let made = plan.agents.iter().any(|agent| agent.name == *name);
             if !agent_phases(name).is_empty() || !made && !self.knows_agent(&run.project_agents, name) {
-                return crate::session::runs::tool_outcomes::failed_outcome(format!(
+                return agent::tool_outcomes::failed_outcome(format!(
                     "the task {} is for the agent {name}, which is not there",
                     task.id
                 ));
@@ -381,7 +381,7 @@ impl RunsState {
         let mut made = new_step(turn, run.last_step(), StepKind::Todo { todos: todos.clone() });
         made.route = Some(phases::phase_mark(run.about.phase));
         self.record_run(turn, sync, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
-        crate::session::runs::tool_outcomes::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
+        agent::tool_outcomes::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
     }
 
     // ---- Phases 2 and 3: project and agents ----
@@ -529,7 +529,7 @@ impl RunsState {
     /// Checks a model's assignments and accepts the valid ones.
     pub(super) fn accept_assignments(&self, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
         let Some(run) = self.runs.get(&id) else {
-            return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
+            return agent::tool_outcomes::failed_outcome("the run was closed");
         };
         let tasks = current_plan(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
         let (mut good, mut bad) = (Vec::new(), Vec::new());
@@ -543,16 +543,11 @@ impl RunsState {
             }
         }
         match (good.is_empty(), bad.is_empty()) {
-            (true, _) => crate::session::runs::tool_outcomes::failed_outcome(format!(
-                "{}; the assistant does it",
-                bad.join("; ")
-            )),
-            (false, true) => crate::session::runs::tool_outcomes::successful_outcome(good.join("\n")),
-            (false, false) => crate::session::runs::tool_outcomes::successful_outcome(format!(
-                "{}\nLeft out: {}.",
-                good.join("\n"),
-                bad.join("; ")
-            )),
+            (true, _) => agent::tool_outcomes::failed_outcome(format!("{}; the assistant does it", bad.join("; "))),
+            (false, true) => agent::tool_outcomes::successful_outcome(good.join("\n")),
+            (false, false) => {
+                agent::tool_outcomes::successful_outcome(format!("{}\nLeft out: {}.", good.join("\n"), bad.join("; ")))
+            }
         }
     }
 

@@ -4,7 +4,6 @@
 use crate::note::{Note, NotePhase};
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::call_volumes::CallVolume;
-use crate::session::runs::tool_outcomes::{failed_outcome, number_argument, string_argument};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{CallPhase, PendingCall};
 use crate::session::state::notes::NotesState;
@@ -18,6 +17,7 @@ use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{AccessRequest, ToolOutcome};
+use agent::tool_outcomes::{failed_outcome, number_argument, string_argument};
 use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::web_address::describe_ip;
 use commands::CommandId;

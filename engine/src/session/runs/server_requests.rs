@@ -4,7 +4,6 @@
 
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::runs::tool_outcomes::{failed_outcome, successful_outcome};
 use crate::session::runs::watchdog::model_patience_ms;
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{
@@ -23,6 +22,7 @@ use agent::server_form::{self, FormAnswer, FormCall};
 use agent::server_request::{ServerReply, ServerRequest, request_count};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
+use agent::tool_outcomes::{failed_outcome, successful_outcome};
 use serde_json::{Map, Value};
 use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, StepKind, ToolCall};
 use text::time::UnixMillis;

@@ -5,9 +5,6 @@ use super::call_volumes::CallVolume;
 use super::external_agents;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::runs::tool_outcomes::{
-    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
-};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_step};
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
@@ -24,6 +21,9 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
 use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
 use agent::tool_lines::{line_range, requested_lines};
+use agent::tool_outcomes::{
+    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
+};
 use agent::tool_program::{missing_argument_sentence, tool_program};
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
@@ -292,9 +292,9 @@ impl RunsState {
                 return self.begin_sampling(turn, &all_files.volumes, workspace, (id, call), arguments);
             }
             Some(BuiltInTool::McpForm) => return self.answer_form((id, call), arguments),
-            Some(BuiltInTool::AgentReport) => match external_agents::report_job(id, root, arguments) {
+            Some(BuiltInTool::AgentReport) => match agent::program_reports::report_job(id, root, arguments) {
                 Some(job) => job,
-                None => return Some(external_agents::report_outcome(arguments)),
+                None => return Some(agent::program_reports::report_outcome(arguments)),
             },
             Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
             Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
@@ -617,7 +617,7 @@ impl RunsState {
             if open.zip(since).is_some_and(|(note, since)| note.file.is_own_save(changed.after, since)) {
                 continue;
             }
-            let (file, what) = external_agents::kind_of_change(note, changed);
+            let (file, what) = changed.kind(note);
             self.record_change(turn, sync, id, call, (volume, file, changed.path.clone()), what);
         }
         self.hold_ordered_changes(id, call, std::mem::take(&mut outcome.ordered));

@@ -3,7 +3,6 @@
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::runs::tool_outcomes::{failed_outcome, successful_outcome};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
@@ -12,6 +11,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::known_texts::MERGED_WRITE_REMARK;
 use agent::text_hunks::line_hunks;
 use agent::tool_job::ToolOutcome;
+use agent::tool_outcomes::{failed_outcome, successful_outcome};
 use commands::CommandId;
 use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, StepId};
 use text::text_edit;

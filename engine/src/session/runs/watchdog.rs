@@ -20,7 +20,6 @@
 
 use crate::effect::Effect;
 use crate::session::apply_context::ApplyContext;
-use crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS;
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::RunsState;
@@ -31,6 +30,7 @@ use agent::model_call::{ModelCallLimits, ModelError, ModelErrorKind};
 use agent::notice::Notice;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
+use agent::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS;
 use store::{DocId, RunEnding, ToolCall};
 use text::time::UnixMillis;
 

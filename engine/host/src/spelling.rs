@@ -153,7 +153,7 @@ fn find_dictionary(folders: &[PathBuf], language: &str) -> Option<(String, PathB
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    user_files::copy::read(path, MAX_DICTIONARY_BYTES)
+    crate::fs::copy::read(path, MAX_DICTIONARY_BYTES)
         .with_context(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
 }
 

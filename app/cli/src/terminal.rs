@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
 /// Returns whether standard input is a terminal.
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
 
 /// Runs `read` while the terminal doesn't echo input.
-pub fn read_without_echo<R>(read: impl FnOnce() -> R) -> R {
+pub(crate) fn read_without_echo<R>(read: impl FnOnce() -> R) -> R {
     let hides = cfg!(unix) && std::io::stdin().is_terminal() && set_echo("-echo");
     let result = read();
     if hides {
