@@ -171,7 +171,9 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
                 writeln!(scene.out, "{value}")?;
             } else {
                 let prompt = line.prompt.lines().next().unwrap_or("");
-                let cost = format_cost(line.spent.cost);
+                // A model call that is under way, or that the program didn't outlive, is counted by estimate.
+                let unsettled = line.unsettled.map_or(Some(0.0), |usage| usage.cost);
+                let cost = format_cost(line.spent.cost.zip(unsettled).map(|(spent, more)| spent + more));
                 let id = &id.to_string()[..8];
                 let device = elsewhere.map_or_else(String::new, |name| format!("  (on {name})"));
                 let deadline = line.deadline.filter(|_| line.ending.is_none()).map(format_time);

@@ -49,6 +49,8 @@ fn is_at_work(run: &AgentRun) -> bool {
         CallPhase::Ready | CallPhase::ReadingFacts => is_decided,
         CallPhase::AwaitingApproval | CallPhase::Done => false,
     });
-    let is_answering = run.live.is_some() && is_decided;
-    run.about.ending.is_none() && (is_answering || has_call || !run.is_durable())
+    // One that does nothing yet is about to: what its message speaks of is being read, or a model is being chosen.
+    let is_about_to = run.is_awake() && !run.is_busy();
+    let is_answering = run.live.is_some() || is_about_to;
+    run.about.ending.is_none() && (is_answering && is_decided || has_call || !run.is_durable())
 }

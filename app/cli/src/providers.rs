@@ -191,12 +191,18 @@ fn list_providers(
         let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
         let latency = latencies.median_latency(name);
         let (request, answer) = TYPICAL_CALL_TOKENS;
-        let call_cost = if endpoint.local { Some(0.0) } else { price.map(|price| price.of(request, answer)) };
+        // A stated price counts on this machine, too, as it does for runs.
+        let price = price.filter(|_| !endpoint.local || provider.price.is_some());
+        let is_free = endpoint.local && price.is_none();
+        let call_cost = if is_free { Some(0.0) } else { price.map(|price| price.of(request, answer)) };
         let mut state = match (&key, price) {
             _ if !provider.is_enabled() => "switched off".to_owned(),
             (Err(why), _) => why.to_string(),
-            (Ok(_), _) if endpoint.local => "on this machine, free".to_owned(),
-            (Ok(_), Some(price)) => format!("{}, for a million tokens", dollars(price)),
+            (Ok(_), _) if is_free => "on this machine, free".to_owned(),
+            (Ok(_), Some(price)) => {
+                let place = if endpoint.local { "on this machine, " } else { "" };
+                format!("{place}{}, for a million tokens", dollars(price))
+            }
             (Ok(_), None) => "price not known".to_owned(),
         };
         if provider.is_enabled() && key.is_ok() {

@@ -307,17 +307,13 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
         scene.handle.run_command(command)?;
         return agents::follow_run(scene, run, true, problems);
     }
-    let (mut tasks, _) = planner::plan_by_rules(&goal);
     agents::wait_for_setup(scene)?;
     let known = scene.handle.read(|session| {
         let mut known = agent_definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));
         known
     })?;
-    if tasks.len() == 1 {
-        let areas = planner::plan_by_areas(&goal, &known);
-        tasks = if areas.is_empty() { tasks } else { areas };
-    }
+    let (mut tasks, _) = planner::plan_without_model(&goal, &known);
     for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
         task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
     }

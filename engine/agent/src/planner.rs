@@ -9,7 +9,7 @@ use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// System prompt of the model that assigns tasks to agents.
 pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. \
@@ -273,6 +273,40 @@ pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
     (tasks, listed)
 }
 
+/// Returns the tasks of a goal without a model: those that it lists, or else its steps, each split by the areas of work
+/// that it names. The flag says whether it's a list, so that no model has to plan.
+pub fn plan_without_model(goal: &str, agents: &[AgentDefinition]) -> (Vec<TaskBlock>, bool) {
+    let (steps, listed) = plan_by_rules(goal);
+    if listed {
+        return (steps, listed);
+    }
+    let mut tasks: Vec<TaskBlock> = Vec::new();
+    // The ids of the tasks that each step became.
+    let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for step in &steps {
+        let needed: Vec<String> = step.needs.iter().filter_map(|need| ids.get(need)).flatten().cloned().collect();
+        let mut parts = plan_by_areas(&step.goal, agents);
+        if parts.is_empty() {
+            parts.push(TaskBlock { needs: Vec::new(), ..step.clone() });
+        }
+        let before = tasks.len();
+        let name = |id: &str| format!("t{}", before + id.trim_start_matches('t').parse::<usize>().unwrap_or(1));
+        if steps.len() > 1 && before + parts.len() > MAX_RULE_PLANNED_TASKS {
+            return (steps, listed);
+        }
+        for (at, part) in parts.iter_mut().enumerate() {
+            part.id = format!("t{}", before + at + 1);
+            part.needs = match part.needs.is_empty() {
+                true => needed.clone(),
+                false => part.needs.iter().map(|need| name(need)).collect(),
+            };
+        }
+        ids.insert(step.id.clone(), parts.iter().map(|part| part.id.clone()).collect());
+        tasks.extend(parts);
+    }
+    (tasks, listed)
+}
+
 /// Words between the areas that a goal names.
 const AREA_SEPARATORS: [&str; 7] = [" + ", ", and ", ", ", "; ", " and ", " & ", " plus "];
 
@@ -404,6 +438,18 @@ mod tests {
                 ("Tests", "qa", &["t1", "t2"]),
                 ("A deployment", "devops", &["t3"]),
             ])
+        );
+        // Steps stay in their order, and each is split by itself.
+        let (tasks, _) = plan_without_model("Build a REST API, a React page and tests, then deploy", &agents);
+        let rows = tasks.iter().map(|task| (task.id.as_str(), task.agent.as_deref(), task.needs.join(" ")));
+        assert_eq!(
+            rows.collect::<Vec<_>>(),
+            [
+                ("t1", Some("backend"), String::new()),
+                ("t2", Some("frontend"), "t1".to_owned()),
+                ("t3", Some("qa"), "t1 t2".to_owned()),
+                ("t4", None, "t1 t2 t3".to_owned()),
+            ]
         );
         for single in ["Write the report", "Plot the rows of data.csv, and the averages", "", ", , +"] {
             assert_eq!(split(single), Vec::new(), "{single}");

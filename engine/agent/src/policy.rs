@@ -7,6 +7,7 @@ use crate::config::AgentConfig;
 use crate::external_program;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
 use crate::prompt_quote;
+use crate::shell_words;
 use crate::task_block::ANY_DEVICE;
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
@@ -164,6 +165,14 @@ impl ToolPolicy {
         }
         // A rule that asks means that the user wants to see each call, but a newer decision overrides it.
         if let Some(rule) = spoken.iter().rev().find(|rule| rule.word != Permission::Deny) {
+            let is_decided = matches!(rule.about, RuleSubject::Decided(_));
+            if rule.word == Permission::Allow
+                && !is_decided
+                && let Some(missed) = self.rule_that_may_miss(call, volume, run)
+            {
+                let why = "the shell makes up the name of a program as it runs, so it can't be compared with";
+                return verdict(Permission::Ask, format!("{why} {}", rule_text(missed)));
+            }
             return match rule.word {
                 Permission::Allow => verdict(Permission::Allow, format!("{} allows it", rule_text(rule))),
                 Permission::Ask | Permission::Deny => verdict(Permission::Ask, format!("{} asks", rule_text(rule))),
@@ -211,10 +220,18 @@ impl ToolPolicy {
 
     /// Returns the rules that cover a call.
     fn rules_about(&self, call: CallContext<'_>, volume: DocId, run: DocId) -> Vec<&PolicyRule> {
-        let here = |rule: &&PolicyRule| {
-            rule.within.is_none_or(|within| within == volume || within == run) && rule.matches_call(call)
-        };
-        self.rules.iter().filter(here).collect()
+        self.rules_within(volume, run).filter(|rule| rule.matches_call(call)).collect()
+    }
+
+    fn rules_within(&self, volume: DocId, run: DocId) -> impl Iterator<Item = &PolicyRule> {
+        self.rules.iter().filter(move |rule| rule.within.is_none_or(|within| within == volume || within == run))
+    }
+
+    /// Returns a rule that denies or asks about some commands, and that this command may pass by unnoticed.
+    fn rule_that_may_miss(&self, call: CallContext<'_>, volume: DocId, run: DocId) -> Option<&PolicyRule> {
+        let command = call.arguments.get("command").and_then(Value::as_str)?;
+        let forbids = |rule: &&PolicyRule| rule.forbids_some_calls(call.tool);
+        self.rules_within(volume, run).find(forbids).filter(|_| shell_words::has_computed_program(command))
     }
 
     /// Decides about the files that a program asks permission for, because it touches them itself: it's denied what a

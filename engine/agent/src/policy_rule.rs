@@ -242,6 +242,13 @@ impl PolicyRule {
         }
     }
 
+    /// Returns whether the rule denies or asks about some calls of a tool by a pattern for their argument.
+    pub fn forbids_some_calls(&self, tool: &ToolSpec) -> bool {
+        let RuleSubject::Pattern(pattern) = &self.about else { return false };
+        let is_some = pattern.argument.as_deref().is_some_and(|argument| argument != "*");
+        self.word != Permission::Allow && is_some && pattern.matches_tool(tool)
+    }
+
     /// Returns whether the rule was made for an earlier definition of this tool, so that it no longer applies.
     pub fn is_outdated(&self, tool: &ToolSpec) -> bool {
         match &self.about {

@@ -119,6 +119,20 @@ pub fn calls_of_tool(
     })
 }
 
+/// Returns the tasks that aren't begun again after the program ended in between: those that have ended, were refused or
+/// wait for a decision. A task whose call was lost with the program is begun again. `waiting`: tasks whose calls wait.
+pub fn begun_tasks(steps: &[ExecutionStep], waiting: &[&str]) -> BTreeSet<String> {
+    let mut begun = BTreeSet::new();
+    for (arguments, result) in calls_of_tool(steps, BuiltInTool::AskAgent) {
+        let task = text_of(arguments, "task");
+        match result.map_or_else(|| waiting.contains(&task), |(_, text)| text != INTERRUPTED_CALL_TEXT) {
+            true => begun.insert(task.to_owned()),
+            false => begun.remove(task),
+        };
+    }
+    begun
+}
+
 /// Returns the prompt of a task that another device carries out, which knows nothing of the tasks before it. `runs` are
 /// the steps of the plan's run, and of earlier runs of the same plan, newest first.
 pub fn sent_task_prompt(runs: &[&[ExecutionStep]], task: &TaskBlock) -> String {

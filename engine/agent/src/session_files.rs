@@ -383,17 +383,32 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
     })
 }
 
+/// Arguments that calls ran with where they aren't those that the agent asked for, by the call's id.
+pub type ExecutedArguments<'a> = BTreeMap<&'a str, &'a Map<String, Value>>;
+
+/// Returns the arguments that were changed before calls ran, from the steps of the runs.
+pub fn executed_arguments<'a>(steps: &[&'a ExecutionStep]) -> ExecutedArguments<'a> {
+    let of_step = |step: &'a ExecutionStep| match &step.kind {
+        StepKind::ToolResult { tool_call_id, .. } => {
+            Some((tool_call_id.as_str(), step.tool.as_ref()?.arguments.as_ref()?))
+        }
+        StepKind::ToolCall { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. }
+        | StepKind::Error { .. } => None,
+    };
+    steps.iter().copied().filter_map(of_step).collect()
+}
+
 /// Formats a session's branch as Markdown, with the errors in the steps of its runs.
-pub fn session_to_markdown<'a>(
-    title: &str,
-    branch: &[&SessionMessage],
-    steps: impl Iterator<Item = &'a ExecutionStep>,
-) -> String {
+pub fn session_to_markdown(title: &str, branch: &[&SessionMessage], steps: &[&ExecutionStep]) -> String {
     let mut text = format!("# {title}\n");
+    let executed = executed_arguments(steps);
     for message in branch {
-        push_message_markdown(&mut text, message);
+        push_message_markdown(&mut text, message, &executed);
     }
-    let errors = steps.filter_map(|step| match &step.kind {
+    let errors = steps.iter().filter_map(|step| match &step.kind {
         StepKind::Error { message, .. } => Some(message.as_str()),
         StepKind::Thinking { .. }
         | StepKind::ToolCall { .. }
@@ -409,7 +424,7 @@ pub fn session_to_markdown<'a>(
 }
 
 /// Appends a message as Markdown. What the program added is a quotation, apart from what was said.
-pub(crate) fn push_message_markdown(text: &mut String, message: &SessionMessage) {
+pub(crate) fn push_message_markdown(text: &mut String, message: &SessionMessage, executed: &ExecutedArguments<'_>) {
     if message.content.is_empty() && message.tool_calls.is_empty() {
         return;
     }
@@ -435,6 +450,10 @@ pub(crate) fn push_message_markdown(text: &mut String, message: &SessionMessage)
     for call in &message.tool_calls {
         let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
         text.push_str(&format!("\nCalls **{}**:\n\n{}", call.name, code_block(&arguments)));
+        if let Some(used) = executed.get(call.id.as_str()) {
+            let used = serde_json::to_string_pretty(used).unwrap_or_default();
+            text.push_str(&format!("\nThe call was changed before it ran, to:\n\n{}", code_block(&used)));
+        }
     }
     if let Some(why) = &message.partial {
         text.push_str(&format!("\n*Not whole: {why}*\n"));

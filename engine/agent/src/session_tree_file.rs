@@ -1,7 +1,7 @@
 //! Whole sessions in files: all branches and runs, beside the current branch that other programs read. In
 //! `agent.json` they're the field `tracebook.tree`.
 
-use crate::session_files::SessionFileError;
+use crate::session_files::{self, SessionFileError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,7 +222,8 @@ impl SessionTreeFile {
 }
 
 /// Formats the branches other than the current one as Markdown, each from where it leaves the current one.
-pub fn other_branches_to_markdown(tree: &MessageTree, head: Option<MessageId>) -> String {
+pub fn other_branches_to_markdown(tree: &MessageTree, head: Option<MessageId>, steps: &[&ExecutionStep]) -> String {
+    let executed = session_files::executed_arguments(steps);
     let mut text = String::new();
     for end in tree.branch_ends().into_iter().filter(|end| Some(*end) != head) {
         let fork = head.and_then(|head| tree.last_shared_message(head, end));
@@ -235,7 +236,7 @@ pub fn other_branches_to_markdown(tree: &MessageTree, head: Option<MessageId>) -
         );
         text.push_str(&format!("\n---\n\n# Another branch, {after}\n"));
         for message in branch.get(from..).unwrap_or_default() {
-            crate::session_files::push_message_markdown(&mut text, message);
+            session_files::push_message_markdown(&mut text, message, &executed);
         }
     }
     text
@@ -306,7 +307,7 @@ mod tests {
     #[test]
     fn other_branches_are_shown_from_where_they_leave() {
         let file = tree();
-        let text = other_branches_to_markdown(&MessageTree::new(file.messages), file.head);
+        let text = other_branches_to_markdown(&MessageTree::new(file.messages), file.head, &[]);
         assert!(text.contains("# Another branch, after \u{201c}one\u{201d}"), "{text}");
         assert!(text.contains("three") && !text.contains("two"), "{text}");
     }

@@ -71,7 +71,7 @@ pub enum ToolFileError {
     #[error("the code of a tool has at most {} kB", MAX_TOOL_CODE_BYTES >> 10)]
     TooLong,
     /// The code doesn't define the function that is called.
-    #[error("the code of a tool defines {0}(…)")]
+    #[error("the code of a tool is Python that defines {0}(…), or one function in JavaScript, and this is neither")]
     NoFunction(String),
     /// The code of a tool in JavaScript isn't a function.
     #[error("the code of a tool in JavaScript is one function, such as async ({{ city }}) => {{ … }}")]

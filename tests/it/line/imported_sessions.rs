@@ -28,6 +28,13 @@ fn a_denial_and_edited_arguments_come_along_as_records() {
     // The first call is allowed with other arguments; then the second one is asked about and denied.
     origin.fed(&["approvals", &name, "--allow", "--arguments", "{\"command\": \"echo changed\"}"], b"n\n").code(0);
     let file = exported(&origin);
+    let session = origin.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    for form in ["md", "html"] {
+        let text = origin.run(&["sessions", &session, "--export", form]).good().text();
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} isn't in {text}"));
+        assert!(at("echo asked") < at("The call was changed before it ran, to:"), "{text}");
+        assert!(at("The call was changed before it ran, to:") < at("echo changed"), "{text}");
+    }
     let other = house(&model(script), &[("b.md", "# B\n")]);
     other.fed(&["sessions", "--import", "-"], file.to_string().as_bytes()).good();
     let again = exported(&other);

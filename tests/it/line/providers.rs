@@ -1,8 +1,8 @@
 //! `providers` and `secrets`: language models, whether they answer, and where their keys are stored.
 
-use super::agents::model;
+use super::agents::{model, owns};
 use super::meaning::serve;
-use crate::program::{Done, House, bytes, finish};
+use crate::program::{Done, House, bytes, finish, until};
 use serde_json::{Value, json};
 
 const PLANTED: &str = "sk-planted-77aa88bb99";
@@ -69,6 +69,29 @@ fn a_key_is_kept_used_and_stands_nowhere() {
     run(&house, &["secrets", "rm", "MY_KEY"], "").good();
     assert_eq!(run(&house, &["secrets", "list"], "").good().text(), "");
     run(&house, &["secrets", "rm", "MY_KEY"], "").refused(2, "nothing is kept under MY_KEY");
+}
+
+#[test]
+fn a_price_on_this_machine_is_shown_and_a_call_under_way_is_not_free() {
+    let (answer, waits) = std::sync::mpsc::channel::<()>();
+    let waits = std::sync::Mutex::new(waits);
+    let address = model(move |_, _| {
+        let _ = waits.lock().expect("one call").recv();
+        ("Done.".to_owned(), Vec::new())
+    });
+    let house = House::with(&[("a.md", "# A\n")]);
+    let config = format!(
+        "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
+         \"{address}/v1\", model: m, context: 32000, price: {{input: 10, output: 30}}}}\n"
+    );
+    house.write("W/config.yaml", config.as_bytes());
+    let listed = house.run(&["providers"]).good().text();
+    assert!(listed.contains("on this machine, $10 in, $30 out, for a million tokens, about $0.0"), "{listed}");
+    let child = house.command(&["ask", "go", "--json"]).spawn().expect("started");
+    owns(&house, &child);
+    until("what the call costs is listed", || house.run(&["runs"]).good().text().contains("  $0."));
+    drop(answer);
+    assert!(child.wait_with_output().expect("it ends").status.success());
 }
 
 #[test]

@@ -93,6 +93,31 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
 }
 
 #[test]
+fn checkpoints_are_decided_one_by_one_by_other_processes() {
+    for (first, second) in [("--allow", "--deny"), ("--deny", "--allow")] {
+        let house = house(&echo(), &[("a.md", "# A\n")]);
+        for goal in ["Test the page", "Write the README"] {
+            house.run(&["tasks", "add", goal, "--plan", "p", "--checkpoint"]).good();
+        }
+        let waiting = || -> Vec<String> {
+            let lines = house.run(&["approvals", "--json"]).good().lines();
+            lines.iter().map(|line| line["name"].as_str().expect("a name").to_owned()).collect()
+        };
+        house.run(&["tasks", "run", "p", "--no-wait"]).code(1);
+        let names = waiting();
+        assert_eq!(names.len(), 2, "{names:?}");
+        // The task that was allowed is done before the process ends, and nothing that was decided is asked again.
+        house.run(&["approvals", &names[0], first, "--no-wait"]).code(1);
+        assert_eq!(waiting(), names[1..], "{first}");
+        let done = house.run(&["approvals", &names[1], second]).text();
+        assert!(done.contains("1 of 2 tasks are done.") && !done.contains("The program ended"), "{first}: {done}");
+        assert_eq!(waiting(), Vec::<String>::new(), "{first}");
+        let runs = house.run(&["runs", "--json"]).good().lines();
+        assert_eq!(runs.iter().filter(|run| run["origin"]["by"] == "agent").count(), 1, "{first}: {runs:?}");
+    }
+}
+
+#[test]
 fn an_agent_in_python_answers_from_its_sandbox() {
     let code = "class Adder:\n    \"\"\"Adds.\"\"\"\n    def execute(self, task):\n        \
                 numbers = [int(word) for word in task.split() if word.isdigit()]\n        \

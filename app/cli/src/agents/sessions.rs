@@ -204,9 +204,9 @@ fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Resu
         "md" | "html" => {
             let text = read_session(scene, id, move |session, one| {
                 let runs = session.agents().open_runs().filter(|run| run.about.session == id);
-                let (title, steps) = (one.about.title.clone(), runs.flat_map(|run| &run.steps));
-                let text = session_files::session_to_markdown(&title, &one.branch(), steps);
-                let others = session_tree_file::other_branches_to_markdown(one.tree(), one.head());
+                let (title, steps) = (one.about.title.clone(), runs.flat_map(|run| &run.steps).collect::<Vec<_>>());
+                let text = session_files::session_to_markdown(&title, &one.branch(), &steps);
+                let others = session_tree_file::other_branches_to_markdown(one.tree(), one.head(), &steps);
                 (title, text + &others)
             })?;
             if form == "md" { text.1 } else { export::text_page(&text.0, &text.1) }

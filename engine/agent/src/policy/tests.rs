@@ -32,6 +32,36 @@ fn rule(pattern: &str, word: Permission) -> PolicyRule {
 }
 
 #[test]
+fn a_command_whose_program_is_made_up_asks_beside_a_rule_that_denies_some() {
+    let shell = tool("shell", ToolRisk::Medium, true, false);
+    let mut policy = ToolPolicy { rules: vec![rule("shell", Permission::Allow)], ..ToolPolicy::default() };
+    assert_eq!(decide(&policy, &shell, &json!({"command": "X=rm; $X a"})), Permission::Allow);
+    policy.rules.push(rule("shell: rm *", Permission::Deny));
+    for (command, expected) in [
+        ("X=rm; $X a", Permission::Ask),
+        ("/bin/r? a", Permission::Ask),
+        ("rm a", Permission::Deny),
+        ("ls *.md; echo $HOME", Permission::Allow),
+    ] {
+        assert_eq!(decide(&policy, &shell, &json!({"command": command})), expected, "{command}");
+    }
+    // A decision about exactly this command counts.
+    let arguments = json!({"command": "X=rm; $X a"});
+    let arguments = arguments.as_object().expect("an object");
+    let facts = CallFacts::default();
+    policy.rules.extend(ToolPolicy::rule_from_decision(
+        DecisionScope::Always,
+        true,
+        &shell,
+        arguments,
+        &facts,
+        HERE,
+        RUN,
+    ));
+    assert_eq!(policy.decide(&shell, arguments, &facts, HERE, RUN).word, Permission::Allow);
+}
+
+#[test]
 fn rules_decide() {
     let mut policy = ToolPolicy {
         rules: vec![rule("shell: cargo test *", Permission::Allow), rule("*: *secret*", Permission::Deny)],

@@ -296,11 +296,7 @@ impl RunsState {
         let mut given = run.orchestrator.plan.take();
         let goal = goal_without_mention(run);
         let crew = run.project_agents.clone();
-        let (mut tasks, listed) = planner::plan_by_rules(&goal);
-        if tasks.len() == 1 {
-            let areas = planner::plan_by_areas(&goal, &self.known_agents(&crew));
-            tasks = if areas.is_empty() { tasks } else { areas };
-        }
+        let (tasks, listed) = planner::plan_without_model(&goal, &self.known_agents(&crew));
         let Some(run) = self.runs.get_mut(&id) else { return PhaseOutcome::Waiting };
         if given_before && refused > 0 {
             given = Some(Vec::new()); // what was to be carried out cannot be: another plan is not what was meant

@@ -1,6 +1,7 @@
 //! Loads runs from disk, and restores those that were active when the program ended.
 
 use super::approvals::shown_facts;
+use super::orchestrated_run::argument_text;
 use crate::effect::Effect;
 use crate::event::DocumentLoadError;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -10,7 +11,7 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::budget::with_estimate;
-use agent::sent_task::INTERRUPTED_CALL_TEXT;
+use agent::sent_task::{self, INTERRUPTED_CALL_TEXT};
 use agent::server_request::is_server_request;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
@@ -114,6 +115,9 @@ impl RunsState {
         let unsettled = self.run_summaries.get(&id).and_then(|line| line.unsettled);
         let Some(run) = self.runs.get_mut(&id) else { return };
         let left = restore_open_calls(run);
+        let waiting = run.calls.iter().filter(|pending| pending.phase == CallPhase::AwaitingApproval);
+        let waiting: Vec<&str> = waiting.map(|pending| argument_text(&pending.call.arguments, "task")).collect();
+        run.orchestrator.started_tasks = sent_task::begun_tasks(&run.steps, &waiting);
         if let Some(usage) = unsettled {
             // The provider bills the call, although its answer is lost.
             let message = with_estimate("The program ended while a model was answering.", Some(usage));
