@@ -183,6 +183,8 @@ impl<'a> YamlSpan<'a> {
                 let closer = match self.text[start..].chars().next() {
                     Some('[') => "]",
                     Some('{') => "}",
+                    // The span of a value in quotes may end after a comment behind it.
+                    Some(quote @ ('\'' | '"')) => return start + quoted_len(&self.text[start..end], quote),
                     _ => return start + self.text[start..end].trim_end().len(),
                 };
                 let rest = self.text[end..].trim_start();
@@ -253,6 +255,20 @@ fn write_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Option<S
         _ => return None,
     };
     Some(if newline == "\n" { new } else { new.replace("\r\n", "\n").replace('\n', "\r\n") })
+}
+
+/// Returns the length of the value in quotes that a text begins with.
+fn quoted_len(text: &str, quote: char) -> usize {
+    let mut letters = text.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' if quote == '"' => _ = letters.next(),
+            _ if letter != quote => {}
+            '\'' if letters.peek().is_some_and(|(_, next)| *next == quote) => _ = letters.next(),
+            _ => return at + quote.len_utf8(),
+        }
+    }
+    text.trim_end().len()
 }
 
 fn replace_range(text: &str, range: Range<usize>, insert: &str) -> String {
@@ -492,6 +508,16 @@ mod tests {
 
     fn put_at(text: &str, steps: &[&str], value: Value) -> String {
         set_value(text, &path(steps), Some(&value)).expect("it fits")
+    }
+
+    #[test]
+    fn comments_behind_values_in_quotes_stay() {
+        for (old, new) in [("'it''s: 1'", "'it''s: 2'"), (r#""a \" #: 1""#, r#""a \" #: 2""#)] {
+            let (before, after) = (format!("a:\n  - {old} # why\n"), format!("a:\n  - {new} # why\n"));
+            let value = read::parse_value(new).expect("a text");
+            assert_eq!(put_at(&before, &["a", "0"], value.clone()), after);
+            assert_eq!(put_at(&format!("a: {old} # why\n"), &["a"], value), format!("a: {new} # why\n"));
+        }
     }
 
     #[test]
