@@ -110,9 +110,8 @@ fn checkpoints_are_decided_one_by_one_by_other_processes() {
         house.run(&["approvals", &names[0], first, "--no-wait"]).code(1);
         assert_eq!(waiting(), names[1..], "{first}");
         let done = house.run(&["approvals", &names[1], second]);
-        let said = format!("{done:?} {}", house.run(&["runs"]).text());
-        let done = done.text();
-        assert!(done.contains("1 of 2 tasks are done.") && !done.contains("The program ended"), "{first}: {said}");
+        let done = format!("{}{}", done.err, done.text());
+        assert!(done.contains("1 of 2 tasks are done.") && !done.contains("The program ended"), "{first}: {done}");
         assert_eq!(waiting(), Vec::<String>::new(), "{first}");
         let runs = house.run(&["runs", "--json"]).good().lines();
         assert_eq!(runs.iter().filter(|run| run["origin"]["by"] == "agent").count(), 1, "{first}: {runs:?}");
