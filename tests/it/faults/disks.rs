@@ -229,7 +229,7 @@ fn a_read_only_folder() {
     let Some((small, place)) = small_folder() else { return };
     small.remount("ro");
     let done = place.run_with(&["edit", NOTE], &insert(FIRST.len(), "typed"));
-    assert!(done.errors.contains("cannot be written"), "the file is behind, and nobody is told: {}", done.errors);
+    assert!(done.errors.contains("read-only or belongs to another user"), "the file is behind, and nobody is told: {}", done.errors);
     assert_eq!(done.fine().lines().count(), 1, "it is safe in the workspace");
     assert_eq!(place.on_disk(), FIRST);
     let all = format!("{FIRST}typed");
@@ -245,7 +245,7 @@ fn a_read_only_workspace() {
     let Some((small, place)) = small_workspace() else { return };
     small.remount("ro");
     let done = place.run_with(&["edit", NOTE], &insert(0, "typed"));
-    done.refused(3, "it cannot be written to");
+    done.refused(3, "it is read-only or belongs to another user");
     assert_eq!(done.out, "", "nothing is acknowledged");
     assert_eq!(place.cat(), FIRST, "it is read all the same");
     assert_eq!(place.on_disk(), FIRST);

@@ -215,7 +215,7 @@ fn on_a_read_only_disk_everything_is_read() {
     let Some((small, place)) = used() else { return };
     small.remount("ro");
     all_read(&place);
-    none_write(&place, "cannot be written to");
+    none_write(&place, "read-only or belongs to another user");
     small.remount("rw");
     place.sound();
 }
