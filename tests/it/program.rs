@@ -232,6 +232,15 @@ fn wait(child: &mut Child, patience: Duration) -> Option<i32> {
     None
 }
 
+/// Returns whether a slow test is left to `.ci/nightly`, and says so.
+pub(crate) fn is_left_to_nightly() -> bool {
+    let is_left = std::env::var_os("TRACEBOOK_NIGHTLY").is_none();
+    if is_left {
+        println!("skipped: it is slow, so .ci/nightly runs it; TRACEBOOK_NIGHTLY=1 runs it here");
+    }
+    is_left
+}
+
 /// Runs a command to its end. A command that hangs is killed and fails the test.
 pub(crate) fn finish(command: Command, input: &[u8]) -> Done {
     finish_within(command, input, PATIENCE)

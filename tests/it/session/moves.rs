@@ -65,7 +65,7 @@ fn nothing_is_overwritten_by_a_move() {
     for (to, why) in [
         ("c.md", "that name already"),
         ("c", "that name already"),
-        ("c.md/d.md", "no folder"),
+        ("c.md/d.md", "not a folder"),
         ("../d.md", "inside its volume"),
         ("d#e.md", "a link cannot name"),
         ("", "needs a name"),
