@@ -112,6 +112,25 @@ def stubborn(folder):
     return "end_turn"
 
 
+def overtake(folder):
+    """Asks for a file to be written, writes it by itself before the answer, and tells of it."""
+    global last_id
+    last_id += 1
+    path, text = folder + "/a.md", "# A\n\nOvertaken.\n"
+    update("tool_call", toolCallId="e1", title="Edit a.md", kind="edit", status="in_progress")
+    send({"id": last_id, "method": "fs/write_text_file", "params": {"sessionId": "s1", "path": path, "content": text}})
+    begun = time.monotonic()
+    while not os.path.exists(os.environ["PID_FILE"] + ".go") and time.monotonic() < begun + 60:
+        time.sleep(0.01)
+    with open(path, "w") as file:
+        file.write(text)
+    receive()
+    diff = {"type": "diff", "path": path, "oldText": "# A\n", "newText": text}
+    update("tool_call_update", toolCallId="e1", status="completed", content=[diff])
+    say("Overtaken.")
+    return "end_turn"
+
+
 def edits(folder):
     """Asks for permission to write the files that the prompt names, and writes by itself those that it may."""
     chosen = {}
@@ -318,7 +337,7 @@ def main():
                 with open(session_file, "w") as file:
                     json.dump(prompts, file)
             known = [alone, background, crash, early, edits, flood, garbage, hang, leave]
-            known += [live, outside, panel, recall, stay, stubborn]
+            known += [live, outside, overtake, panel, recall, stay, stubborn]
             does = {one.__name__: one for one in known}
             # The panel names the agent first.
             words = [word for word in text.split() if not word.startswith("@")]

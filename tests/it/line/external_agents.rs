@@ -5,6 +5,7 @@ use super::agents::without_events;
 use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A house with the scripted agent under the name `mine`.
@@ -91,6 +92,27 @@ fn what_a_program_does_though_it_was_refused_is_listed_and_undone() {
     assert!(listed.contains(": created d.md"), "{listed}");
     house.run(&["runs", "last", "--undo"]).good();
     assert!(!house.path("notes/d.md").exists());
+}
+
+#[test]
+fn what_a_program_writes_before_we_do_is_its_change() {
+    let house = house();
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    house.write("W/config.yaml", format!("{config}approval: {{always_approve: [write_file]}}\n").as_bytes());
+    let mut command = house.command(&["ask", "overtake", "--agent", "mine"]);
+    let mut asked = command.stdin(Stdio::piped()).spawn().expect("started");
+    let approvals = || house.run(&["approvals", "--json"]).good().lines();
+    until("the write waits", || !approvals().is_empty());
+    // Before it's allowed, the program does it, and the note has it.
+    fs::write(house.path("pids.go"), "").expect("written");
+    until("the program has written", || house.run(&["cat", "a.md"]).good().text().contains("Overtaken."));
+    let name = approvals()[0]["name"].as_str().expect("a name").to_owned();
+    house.run(&["approvals", &name, "--allow"]);
+    assert_eq!(asked.wait().expect("ended").code(), Some(0));
+    let listed = house.run(&["runs", "last"]).good().text();
+    assert_eq!(listed.lines().filter(|line| line.ends_with(": changed a.md")).count(), 1, "{listed}");
+    house.run(&["runs", "last", "--undo"]).good();
+    assert_eq!(house.read("notes/a.md"), b"# A\n");
 }
 
 /// Lets the program ask for permission to write these files by itself, allowed by a rule where one may. Returns what it
