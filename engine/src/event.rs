@@ -604,7 +604,7 @@ pub struct FileText {
 pub struct ArrivedCommit {
     /// The commit and its author.
     pub mark: CommitMark,
-    /// Time of the commit in seconds since 1970.
+    /// When the author made the change, in seconds since 1970.
     pub time: i64,
     /// The file's text in it.
     pub text: Arc<str>,

@@ -37,6 +37,7 @@ mod git_more;
 #[cfg(unix)]
 mod git_random;
 mod git_real;
+mod git_revisions;
 #[cfg(target_os = "linux")]
 mod git_server;
 mod git_walkthrough;

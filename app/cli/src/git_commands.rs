@@ -2,8 +2,8 @@
 //! the user's own `git`.
 
 use super::{
-    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, git_outputs, github_folder, parse,
-    resolve,
+    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, git_outputs, git_revisions,
+    github_folder, parse, resolve,
 };
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
@@ -11,14 +11,11 @@ use host::source_control::configured_pull;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use text::untrusted_text::{escape_block, escape_line};
 use vcs::{RepositoryFolder, VcsError};
 
 /// Number of commits in a log by default.
 pub(super) const DEFAULT_LOG_COMMITS: usize = 20;
-/// How long the commits of a file are searched for.
-const LOG_SEARCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Subcommands that change files of the folder or its history.
 const CHANGING_VERBS: [&str; 12] = [
     "tag",
@@ -254,56 +251,14 @@ pub(super) fn run_in_folder(
             return git_conflicts::resolve_conflicts(folder, args, json, out);
         }
         "status" => return print_status(&open()?, json, out),
-        "diff" => {
-            let repository = open()?;
-            if let Some(path) = first {
-                repository.is_known_folder(path)?;
-            }
-            let (text, whole) = if args.staged { repository.staged_diff(first)? } else { repository.diff(first)? };
-            if !json && !args.hunks {
-                return print_text(json, out, &text, &Value::Null);
-            }
-            let files = git_hunks::list_hunks(&repository, first, args.staged)?;
-            let value = json!({"diff": text, "complete": whole, "files": git_hunks::hunks_json(&files)});
-            return print_text(json, out, &git_hunks::hunks_text(&files), &value);
-        }
-        "log" => {
-            if !args.graph && args.all {
-                return Err(CliError::usage("--all goes with commit, and with log --graph"));
-            }
-            let limit = parse::number_option("limit", args.limit.as_deref())?
-                .map_or(DEFAULT_LOG_COMMITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-            if args.graph {
-                if first.is_some() {
-                    return Err(CliError::usage("log takes a file only without --graph"));
-                }
-                let (rows, _) = open()?.commit_graph(args.all, limit, &mut |_| true)?;
-                let text = vcs::graph_text(&rows, &|row| commit_line(&row.commit));
-                return print_text(json, out, &text, &json!(rows));
-            }
-            let repository = open()?;
-            let commits = match first {
-                None => repository.log(limit)?,
-                Some(path) if repository.is_known_folder(path)? => {
-                    return Err(CliError::usage(format!("log takes a file, and this is a folder: {path}")));
-                }
-                Some(path) => {
-                    let (found, is_complete) = repository.file_log(path, limit, LOG_SEARCH_TIMEOUT)?;
-                    if !is_complete {
-                        writeln!(errors, "tracebook: older commits are left out, because the search takes too long")?;
-                    }
-                    found.into_iter().map(|one| one.commit).collect()
-                }
-            };
-            let text: String = commits.iter().map(|commit| commit_line(commit) + "\n").collect();
-            return print_text(json, out, &text, &json!(commits));
-        }
+        "diff" => return git_revisions::print_diff(&open()?, args, json, out),
+        "log" => return git_revisions::print_log(&open()?, args, json, (out, errors)),
         "show" => return print_commit(&open()?, first.unwrap_or("HEAD"), json, out),
         "blame" => {
             let lines = open()?.blame(parse::needed(first, "the file")?)?;
             let line = |line: &vcs::BlameLine| {
                 let id = line.id.as_deref().map_or("--------", short);
-                let day = line.time.map_or_else(|| "----------".to_owned(), day);
+                let day = line.author_time.map_or_else(|| "----------".to_owned(), day);
                 format!("{id} {day} {:<16.16} {:>5} {}\n", line.author, line.line, line.text)
             };
             let text: String = lines.iter().map(line).collect();
@@ -381,7 +336,7 @@ fn refuse_surplus_names(args: &GitArguments) -> Result<(), CliError> {
     let verb = args.verb.as_str();
     let most = match (verb, args.names.first().map(String::as_str)) {
         ("status" | "fetch" | "pull" | "push", _) => 0,
-        ("diff" | "log" | "show" | "blame" | "switch" | "merge" | "rebase", _) => 1,
+        ("show" | "blame" | "switch" | "merge" | "rebase", _) => 1,
         ("branch" | "tag", _) if args.delete => 1,
         ("stash", Some("list" | "push")) => 1,
         ("branch" | "tag" | "stash" | "clone", _) => 2,
@@ -582,7 +537,7 @@ fn push_commit(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<String, 
 }
 
 pub(super) fn commit_line(commit: &vcs::Commit) -> String {
-    format!("{} {} {}: {}", short(&commit.id), day(commit.time), commit.author, commit.summary)
+    format!("{} {} {}: {}", short(&commit.id), day(commit.author_time), commit.author, commit.summary)
 }
 
 /// Returns the first digits of a hash, as Git shows them.

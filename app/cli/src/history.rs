@@ -132,11 +132,12 @@ fn list_versions(scene: &mut CommandContext<'_>, versions: &VersionFinder<'_>) -
     // A commit that only Git has stands before the first change that is newer.
     let only_git = |commit: &&CommittedVersion| commit.change.is_none();
     let place = |time: i64| moments.iter().position(|moment| moment.time > time).unwrap_or(moments.len());
-    let before = |at: usize| commits.iter().filter(only_git).filter(move |one| place(one.commit.time) == at);
+    let before = |at: usize| commits.iter().filter(only_git).filter(move |one| place(one.commit.commit_time) == at);
     if scene.json {
         let commit = |one: &CommittedVersion| {
             serde_json::json!({
-                "number": null, "commit": one.commit.id, "time": one.commit.time, "operations": 0,
+                "number": null, "commit": one.commit.id, "time": one.commit.author_time,
+                "commit_time": one.commit.commit_time, "operations": 0,
                 "message": one.commit.summary, "who": commit_author(one).describe(),
             })
         };
@@ -164,7 +165,7 @@ fn list_versions(scene: &mut CommandContext<'_>, versions: &VersionFinder<'_>) -
     }
     for at in 0..=moments.len() {
         for one in before(at) {
-            let (id, when) = (short_commit(&one.commit.id), format_date(one.commit.time));
+            let (id, when) = (short_commit(&one.commit.id), format_date(one.commit.author_time));
             let what =
                 untrusted_text::escape_line(&format!("{}: {}", one.commit.author, one.commit.summary)).into_owned();
             writeln!(scene.out, "{:>5}  {id:<10}  {when:<20}  {:>17}  {what}", "", "commit")?;
@@ -331,7 +332,7 @@ fn name_committers(spans: Vec<AuthoredSpan>, text: &str, file: &(PathBuf, String
                 named.push(AuthoredSpan { range: at..start, ..span.clone() });
             }
             let who = Some(ChangeAuthor::Commit { author: commit.author.clone(), id: commit.id.clone() });
-            named.push(AuthoredSpan { range: start..end, who, time: commit.time, change: span.change });
+            named.push(AuthoredSpan { range: start..end, who, time: commit.author_time, change: span.change });
             at = end;
         }
         if at < span.range.end {

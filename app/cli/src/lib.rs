@@ -21,6 +21,7 @@ mod git_hunks;
 mod git_merge_driver;
 mod git_outputs;
 mod git_read_only;
+mod git_revisions;
 mod github_folder;
 mod guest_runs;
 mod help;

@@ -8,6 +8,9 @@ use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// What stands between revisions and files of `git log` and `git diff`.
+pub(super) const PATH_MARK: &str = "--";
+
 /// Returns the grammar for clap.
 pub fn build_grammar() -> Command {
     let mut grammar = Command::new("tracebook")
@@ -60,7 +63,26 @@ pub fn build_grammar() -> Command {
 
 /// Parses the arguments after `tracebook`.
 pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
+    let mut words = words.to_vec();
+    if let Some(mark) = path_mark(&words) {
+        // clap takes one of them.
+        words.insert(mark, PATH_MARK.to_owned());
+    }
+    parse_words(&words)
+}
+
+fn parse_words(words: &[String]) -> Result<ArgMatches, clap::Error> {
     build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
+}
+
+/// Returns where the `--` of `git log` and `git diff` is, which stands between revisions and files. For other commands,
+/// it only ends the options.
+fn path_mark(words: &[String]) -> Option<usize> {
+    let mark = words.iter().position(|word| word == PATH_MARK)?;
+    let before = words[..mark].iter().any(|word| word == "git").then(|| parse_words(&words[..mark]).ok())??;
+    let (_, args) = before.subcommand().filter(|(name, _)| *name == "git")?;
+    let verb = args.get_one::<String>("VERB")?;
+    matches!(verb.as_str(), "log" | "diff").then_some(mark)
 }
 
 /// Parses the arguments like [`parse`], but also accepts the path of a folder or file, to open in the window, instead

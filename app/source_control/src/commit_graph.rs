@@ -162,13 +162,13 @@ impl CommitGraphView {
 /// Returns a commit for screen readers.
 pub(crate) fn commit_label(commit: &Commit) -> String {
     let id = commit.id.get(..8).unwrap_or(&commit.id);
-    format!("Commit {id}: {}, by {}, {}", commit.summary, commit.author, ui::time::when(commit.time))
+    format!("Commit {id}: {}, by {}, {}", commit.summary, commit.author, ui::time::when(commit.author_time))
 }
 
 /// Paints hash, summary, author and time of a commit.
 pub(crate) fn paint_commit(ui: &Ui, rect: Rect, commit: &Commit) {
     let colours = ThemeColors::of(ui);
-    let about = format!("{}, {}", commit.author, ui::time::when(commit.time));
+    let about = format!("{}, {}", commit.author, ui::time::when(commit.author_time));
     let text = text::untrusted_text::escape_line(&about).into_owned();
     let galley = ui.painter().layout_no_wrap(text, theme::caption().font, colours.muted);
     let shown = galley.size().x.min(rect.width() * 0.45);

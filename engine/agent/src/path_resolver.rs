@@ -325,7 +325,7 @@ fn path_argument(tool: BuiltInTool) -> Option<(&'static str, PathUse)> {
         | BuiltInTool::RunCell
         | BuiltInTool::ProposeView
         | BuiltInTool::GitBlame => Some(("path", PathUse::Existing)),
-        BuiltInTool::GitDiff => Some(("path", PathUse::Folder)),
+        BuiltInTool::GitDiff | BuiltInTool::GitLog => Some(("path", PathUse::Folder)),
         BuiltInTool::ListFiles => Some(("directory", PathUse::Folder)),
         BuiltInTool::GitClone => Some(("directory", PathUse::New)),
         _ => None, // tidy: open because other tools name no file.

@@ -182,17 +182,19 @@ tool_table!(offered {
     ),
     GitDiff = (
         "git_diff",
-        "How files have changed since the last commit.",
+        "How files have changed since the last commit, since another one, or between two.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"volume": volume_schema(), "path": {"type": "string", "optional": true}}),
+        json!({"volume": volume_schema(), "path": {"type": "string", "optional": true},
+            "revision": revision_schema("As in git diff: A, A..B or A...B")}),
     ),
     GitLog = (
         "git_log",
-        "The last commits.",
+        "The last commits: of the branch, of another branch or a range, or those that changed a file.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"volume": volume_schema(),
+        json!({"volume": volume_schema(), "path": {"type": "string", "optional": true},
+            "revision": revision_schema("As in git log: a branch, tag or commit, A..B or A...B"),
             "limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
     ),
     GitBlame = (
@@ -589,6 +591,11 @@ impl std::fmt::Display for BuiltInTool {
 /// Returns the schema of the argument that names a file.
 fn path_schema() -> Value {
     json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"})
+}
+
+/// Returns the schema of the argument that names commits of Git.
+fn revision_schema(description: &str) -> Value {
+    json!({"type": "string", "maxLength": 1000, "description": description, "optional": true})
 }
 
 /// Returns the schema of the argument that names a volume.

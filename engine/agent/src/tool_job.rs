@@ -283,17 +283,26 @@ pub enum AccessRequest {
 pub enum GitJob {
     /// Lists changed files.
     Status,
-    /// Shows the diff between the working tree and the last commit.
+    /// Shows the diff between the working tree and the last commit, or between others.
     Diff {
         /// Only the diff of this path; `None` for all files.
         #[serde(default)]
         path: Option<String>,
+        /// What is compared, as in `git diff`: `A`, `A B`, `A..B` or `A...B`; `None` means the last commit.
+        #[serde(default)]
+        revision: Option<String>,
     },
     /// Lists the latest commits.
     Log {
         /// Maximum number of commits, up to 200; `None` means 20.
         #[serde(default)]
         limit: Option<usize>,
+        /// Which commits, as in `git log`: `A`, `A..B` or `A...B`; `None` means the current branch.
+        #[serde(default)]
+        revision: Option<String>,
+        /// Only commits that changed this file.
+        #[serde(default)]
+        path: Option<String>,
     },
     /// Lists who last changed each line of a file.
     Blame {
@@ -314,6 +323,27 @@ pub enum GitJob {
         #[serde(default)]
         files: Vec<String>,
     },
+}
+
+impl GitJob {
+    /// Returns the diff that a call wants. An empty path is all of the volume.
+    pub fn diff_of(path: String, arguments: &Map<String, Value>) -> GitJob {
+        GitJob::Diff { path: Some(path).filter(|path| !path.is_empty()), revision: revision_argument(arguments) }
+    }
+
+    /// Returns the log that a call wants. An empty path is all of the volume.
+    pub fn log_of(path: String, arguments: &Map<String, Value>) -> GitJob {
+        GitJob::Log {
+            limit: arguments.get("limit").and_then(Value::as_u64).map(|limit| limit as usize),
+            revision: revision_argument(arguments),
+            path: Some(path).filter(|path| !path.is_empty()),
+        }
+    }
+}
+
+fn revision_argument(arguments: &Map<String, Value>) -> Option<String> {
+    let revision = arguments.get("revision").and_then(Value::as_str).map(str::trim);
+    revision.filter(|revision| !revision.is_empty()).map(ToOwned::to_owned)
 }
 
 /// An operation that the user's `git` program performs, because it needs the network or changes the working tree.

@@ -190,8 +190,9 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "NAME",
         ArgumentForm::Rest,
-        "files, a commit, a branch or a tag; with merge-driver what Git gives it: BASE OURS THEIRS PATH; with stash \
-         push, list, apply, pop or drop and a number; with clone the address and the new folder",
+        "files, a commit, a branch or a tag; with log and diff also ranges, such as main..idea, and -- before files; \
+         with merge-driver what Git gives it: BASE OURS THEIRS PATH; with stash push, list, apply, pop or drop and a \
+         number; with clone the address and the new folder",
     ),
     command_argument("volume", ArgumentForm::Value, "the volume (its name); the current folder when left out"),
     command_argument("message", ArgumentForm::Value, "with commit, stash and tag: the message"),

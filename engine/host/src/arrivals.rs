@@ -171,7 +171,7 @@ fn arrived(version: &FileVersion, text: &str) -> ArrivedCommit {
     let (id, author) = (commit.id.clone(), commit.author.clone());
     ArrivedCommit {
         mark: CommitMark { id, blob: version.of.blob.clone(), author },
-        time: commit.time,
+        time: commit.author_time,
         text: Arc::from(text),
     }
 }

@@ -111,8 +111,10 @@ pub struct VersionCommit {
     pub id: String,
     /// Name of the author.
     pub author: String,
-    /// Time of the commit in seconds since 1970.
-    pub time: i64,
+    /// When the author made the change, in seconds since 1970.
+    pub author_time: i64,
+    /// When the commit was made, in seconds since 1970. It says where the commit is among the versions.
+    pub commit_time: i64,
     /// Number of the note's changes after which it's as in the commit; `None` if only Git has this version.
     pub change: Option<usize>,
 }
@@ -241,20 +243,21 @@ impl NoteHistory {
     pub fn add_commits(&mut self, commits: &[VersionCommit]) {
         let ends: BTreeSet<usize> = commits.iter().filter_map(|commit| commit.change).collect();
         self.versions = group_into_versions_at(&self.past, &self.own, &ends);
-        for VersionCommit { id, author, time, change } in commits {
+        for VersionCommit { id, author, author_time, commit_time, change } in commits {
             let has_change =
                 |version: &&mut NoteVersion| Some(version.changes.end) == *change && !version.is_only_in_git;
             if let Some(version) = self.versions.iter_mut().find(has_change) {
                 version.commits.push(id.clone());
             } else if change.is_none() {
-                let newer = self.versions.iter().position(|version| version.from > *time);
+                let newer =
+                    self.versions.iter().position(|version| !version.is_only_in_git && version.from > *commit_time);
                 // The last version is the note as it is now.
                 let place = newer.unwrap_or(self.versions.len()).min(self.versions.len().saturating_sub(1));
                 let start = self.versions.get(place).map_or(self.past.moments.len(), |next| next.changes.start);
                 let version = NoteVersion {
                     who: ChangeAuthor::Commit { author: author.clone(), id: id.clone() },
-                    from: *time,
-                    to: *time,
+                    from: *author_time,
+                    to: *author_time,
                     changes: start..start,
                     operations: 0,
                     commits: vec![id.clone()],

@@ -26,18 +26,18 @@ fn status_diff_commit_and_log() {
     run(&["config", "user.email", "ada@example.org"]);
     bench.write("notes/a.md", b"one\n");
     bench.write("beside.txt", b"mine\n");
-    assert_eq!(git(&bench, GitJob::Log { limit: None }).text, "there is no commit yet");
+    assert_eq!(git(&bench, GitJob::Log { limit: None, revision: None, path: None }).text, "there is no commit yet");
     assert_eq!(git(&bench, GitJob::Status).text, "?? a.md");
     let message = "First words".to_owned();
     let done = git(&bench, GitJob::Commit { message: message.clone(), files: Vec::new() });
     assert!(done.success && done.text.ends_with("“First words”\na.md"), "{done:?}");
     bench.write("notes/a.md", b"one\ntwo\n");
-    let diff = git(&bench, GitJob::Diff { path: None });
+    let diff = git(&bench, GitJob::Diff { path: None, revision: None });
     assert!(diff.success && diff.text.contains("+two\n"), "{diff:?}");
     assert_eq!(git(&bench, GitJob::Status).text, " M a.md");
     let again = git(&bench, GitJob::Commit { message, files: vec!["../beside.txt".to_owned()] });
     assert!(!again.success && again.text.contains("leads out of the volume"), "{again:?}");
-    let log = git(&bench, GitJob::Log { limit: Some(5) });
+    let log = git(&bench, GitJob::Log { limit: Some(5), revision: None, path: None });
     assert!(log.text.ends_with(" Ada: First words") && log.text.lines().count() == 1, "{log:?}");
     // Git itself shows the same.
     assert_eq!(run(&["log", "--format=%an %s"]), "Ada First words\n");

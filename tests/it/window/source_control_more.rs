@@ -4,6 +4,7 @@
 use super::source_control::{activate, add_remote, click, commit_all, git, has, mark, open_page, wait};
 use super::*;
 use egui_kittest::kittest::NodeT;
+use engine::commands::CommandId;
 
 #[test]
 fn a_read_only_volume_has_a_lock_and_takes_no_text() {
@@ -312,4 +313,20 @@ fn without_git_a_repository_is_shown_and_the_rest_says_what_is_missing() {
     wait(&mut window, "Git isn't installed, and this needs it.");
     assert_eq!(window.get_by_label("Commit message").value().as_deref(), Some("Kept"), "nothing is lost");
     assert_eq!(bench.file("One.md"), "one changed\n");
+}
+
+#[test]
+fn the_time_of_a_commits_author_is_shown() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "one\n\ntwo\n").expect("written");
+    git(&bench.notes(), &["commit", "-qam", "Late", "--date", "2001-02-03T12:00:00 +0000"]);
+    let mut window = bench.opened();
+    wait(&mut window, "Branch: main");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::NoteBlame);
+    window.run();
+    wait(&mut window, "Blame: Ada, 3 February 2001");
+    open_page(&mut window);
+    wait(&mut window, ": Late, by Ada, 3 February 2001");
 }

@@ -121,7 +121,7 @@ fn entry(reading: &BlameReading, commit: Option<&Commit>) -> (String, String) {
 
 /// Returns a commit in few words, and in full.
 fn describe(commit: &Commit) -> (String, String) {
-    let when = ui::time::when(commit.time);
+    let when = ui::time::when(commit.author_time);
     let id = commit.id.get(..8).unwrap_or(&commit.id);
     (format!("{}, {when}", commit.author), format!("{}, {when}: {} ({id})", commit.author, commit.summary))
 }

@@ -98,7 +98,7 @@ fn describe_commits(state: &FolderState, client: &ApiClient, control: &ApiContro
 }
 
 fn describe_commit(commit: &Commit) -> String {
-    let day = jiff::Timestamp::from_second(commit.time).map(|time| time.strftime("%Y-%m-%d").to_string());
+    let day = jiff::Timestamp::from_second(commit.author_time).map(|time| time.strftime("%Y-%m-%d").to_string());
     let day = day.unwrap_or_else(|_| "----------".to_owned());
     format!("{} {day} {}: {}", short_hash(&commit.id), commit.author, commit.summary)
 }

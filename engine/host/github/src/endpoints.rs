@@ -184,7 +184,8 @@ impl RepositoryApi<'_> {
             let date = |who: &Option<ListedAuthor>| who.as_ref()?.date.map(jiff::Timestamp::as_second);
             let text = &listed.commit;
             Ok(Commit {
-                time: date(&text.committer).or_else(|| date(&text.author)).unwrap_or_default(),
+                author_time: date(&text.author).or_else(|| date(&text.committer)).unwrap_or_default(),
+                commit_time: date(&text.committer).or_else(|| date(&text.author)).unwrap_or_default(),
                 author: first_line(text.author.as_ref().map(|who| who.name.as_str()).unwrap_or_default()),
                 summary: first_line(&text.message),
                 id: self.checked_hash(listed.sha)?,
@@ -222,9 +223,11 @@ impl RepositoryApi<'_> {
         let body = json!({"message": message, "tree": tree, "parents": [parent]});
         let made: CreatedCommit = self.client.send_json("POST", url, &body, &self.repository_text(), self.control)?;
         let author = made.author.unwrap_or(ListedAuthor { name: String::new(), date: None });
+        let time = author.date.map_or_else(now, jiff::Timestamp::as_second);
         Ok(Commit {
             id: self.checked_hash(made.sha)?,
-            time: author.date.map_or_else(now, jiff::Timestamp::as_second),
+            author_time: time,
+            commit_time: time,
             author: first_line(&author.name),
             summary: first_line(message),
         })

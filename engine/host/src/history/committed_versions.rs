@@ -27,7 +27,13 @@ pub struct CommittedVersion {
 impl From<CommittedVersion> for VersionCommit {
     fn from(version: CommittedVersion) -> VersionCommit {
         let CommittedVersion { commit, change } = version;
-        VersionCommit { id: commit.id, author: commit.author, time: commit.time, change }
+        VersionCommit {
+            id: commit.id,
+            author: commit.author,
+            author_time: commit.author_time,
+            commit_time: commit.commit_time,
+            change,
+        }
     }
 }
 
@@ -54,10 +60,11 @@ pub fn committed_versions(root: &Path, path: &str, story: Option<&NoteHistory>) 
         if found.iter().any(|known| known.commit.id == id || known.change == Some(at + 1)) {
             continue;
         }
-        let commit = Commit { id, time: moment.time, author, summary: String::new() };
+        let (author_time, commit_time) = (moment.time, moment.time);
+        let commit = Commit { id, author_time, commit_time, author, summary: String::new() };
         found.push(CommittedVersion { commit, change: Some(at + 1) });
     }
-    found.sort_by_key(|one| (one.commit.time, one.change));
+    found.sort_by_key(|one| (one.commit.commit_time, one.change));
     found
 }
 
@@ -106,7 +113,7 @@ fn find_version(story: &NoteHistory, of: &FileCommit, until: Instant) -> Option<
     let mut latest = i64::MIN;
     let near = moments.iter().take_while(|moment| {
         latest = latest.max(moment.time);
-        latest <= of.commit.time
+        latest <= of.commit.commit_time
     });
     let near = near.count();
     let mut places: Vec<usize> = (0..=COMPARED_CHANGES).filter_map(|back| near.checked_sub(back)).collect();

@@ -180,14 +180,17 @@ fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSig
     let part = RepositoryFolder::open(root)?;
     Ok(match what {
         GitJob::Status => part.status_text()?,
-        GitJob::Diff { path } => part.diff_text(path.as_deref())?,
+        GitJob::Diff { path, revision } => part.diff_text(revision.as_deref(), path.as_deref())?,
         GitJob::Blame { path } => part.describe_blame(path, &format_day)?,
         GitJob::Branch { name: Some(name) } => {
             part.create_branch(name)?;
             format!("created the branch {name}; git_switch switches to it")
         }
         GitJob::Branch { name: None } => part.branches_text()?,
-        GitJob::Log { limit } => part.log_text(limit.unwrap_or(DEFAULT_LOG_COMMITS), &format_day)?,
+        GitJob::Log { limit, revision, path } => {
+            let limit = limit.unwrap_or(DEFAULT_LOG_COMMITS);
+            part.log_text(revision.as_deref(), path.as_deref(), limit, &format_day)?
+        }
         GitJob::Commit { message, files } => commit(place, root, message, files, stop)?,
     })
 }

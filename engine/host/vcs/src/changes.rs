@@ -273,10 +273,7 @@ impl RepositoryFolder {
         }
         let committed = self.head_tree()?.and_then(|tree| tree.get_path(at).ok());
         let committed = committed.ok_or_else(|| {
-            VcsError::Refused(format!(
-                "no file or folder {path} here, in what is staged or in the last commit; `git show` takes the name of \
-                 a commit"
-            ))
+            VcsError::Refused(format!("no file or folder {path} here, in what is staged or in the last commit"))
         })?;
         Ok(committed.kind() == Some(ObjectType::Tree))
     }

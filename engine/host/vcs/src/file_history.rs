@@ -5,8 +5,8 @@ use crate::errors::MISSING_OBJECT;
 use crate::reads::describe;
 use crate::{Commit, RepositoryFolder, VcsError};
 use git2::{ErrorCode, ObjectType, Oid};
-use std::collections::{BTreeSet, BinaryHeap};
-use std::path::Path;
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Maximum number of commits that are told apart when a file's text arrives.
@@ -249,38 +249,20 @@ impl RepositoryFolder {
     }
 
     /// Returns the commits that changed a file, newest first, at most `limit`, and whether the search for them came to
-    /// an end in time.
+    /// an end in time. The file is followed where it was renamed.
     ///
     /// # Errors
     /// Returns libgit2's error.
     pub fn file_log(&self, path: &str, limit: usize, time: Duration) -> Result<(Vec<FileCommit>, bool), VcsError> {
         let inside = self.repository_path(path)?;
-        let path = Path::new(&inside);
-        let Some(head) = self.head_commit()? else { return Ok((Vec::new(), true)) };
-        let until = Instant::now() + time;
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::from([head.id()]));
-        let mut next = BinaryHeap::from([(head.time().seconds(), head.id())]);
-        while let Some((_, id)) = next.pop() {
-            if Instant::now() > until {
-                return Ok((found, false));
-            }
-            let Ok(commit) = self.repository.find_commit(id) else { continue };
-            let blob = blob_at(&commit, path);
-            let parents: Vec<git2::Commit<'_>> = commit.parents().collect();
-            let same = parents.iter().position(|parent| blob_at(parent, path) == blob);
-            if let Some(blob) = blob.filter(|_| same.is_none()) {
-                found.push(FileCommit { commit: describe(&commit), blob: blob.to_string() });
-                if found.len() >= limit {
-                    break;
-                }
-            }
-            for (at, parent) in parents.iter().enumerate() {
-                if same.is_none_or(|same| same == at) && seen.insert(parent.id()) {
-                    next.push((parent.time().seconds(), parent.id()));
-                }
-            }
-        }
-        Ok((found, true))
+        let mut found = Vec::new();
+        let mut visit = |commit: &git2::Commit<'_>, blob: Option<Oid>| {
+            found.extend(blob.map(|blob| FileCommit { commit: describe(commit), blob: blob.to_string() }));
+            found.len() < limit
+        };
+        let range = self.commit_range(&[])?;
+        let is_complete = self.walk_file(Path::new(&inside), &range, Instant::now() + time, &mut visit)?;
+        Ok((found, is_complete))
     }
 
     /// Returns a commit by its name, such as a hash, a branch or `HEAD~2`, and a file's text in it.
@@ -294,7 +276,9 @@ impl RepositoryFolder {
         let object = object.peel(ObjectType::Commit).map_err(|_| unknown())?;
         let commit = self.repository.find_commit(object.id())?;
         let inside = self.repository_path(path)?;
-        let blob = blob_at(&commit, Path::new(&inside));
+        // The file may have had another name.
+        let old_blob = || blob_at(&commit, &self.old_path(Path::new(&inside), &commit)?);
+        let blob = blob_at(&commit, Path::new(&inside)).or_else(old_blob);
         let blob = blob.ok_or_else(|| refuse(format!("the commit {name} has no file {path}")))?;
         let file = std::fs::read(self.top.join(&inside)).unwrap_or_default();
         let file = ReadFile { path: Path::new(&inside), has_crlf: file.windows(2).any(|two| two == b"\r\n") };
@@ -306,7 +290,32 @@ impl RepositoryFolder {
         Ok((FileCommit { commit: describe(&commit), blob: blob.to_string() }, text))
     }
 
-    fn head_commit(&self) -> Result<Option<git2::Commit<'_>>, VcsError> {
+    /// Returns the path that a file of the last commit had in an older one.
+    fn old_path(&self, path: &Path, commit: &git2::Commit<'_>) -> Option<PathBuf> {
+        let head = self.head_commit().ok()??;
+        blob_at(&head, path)?;
+        let mut budget = WalkBudget::new(0);
+        let mut seen = HashSet::from([head.id()]);
+        let mut next = BinaryHeap::from([(head.time().seconds(), head.id(), path.to_owned())]);
+        while let Some((_, id, path)) = next.pop() {
+            if id == commit.id() {
+                return Some(path);
+            }
+            if !budget.visit() {
+                return None;
+            }
+            let Ok(at) = self.repository.find_commit(id) else { continue };
+            for parent in at.parents() {
+                if seen.insert(parent.id()) {
+                    let path = self.path_in_parent(&path, &at, &parent, Some(budget.until));
+                    next.push((parent.time().seconds(), parent.id(), path));
+                }
+            }
+        }
+        None
+    }
+
+    pub(crate) fn head_commit(&self) -> Result<Option<git2::Commit<'_>>, VcsError> {
         match self.repository.head() {
             Ok(head) => Ok(Some(head.peel_to_commit()?)),
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
@@ -374,7 +383,7 @@ pub fn is_content(blob: &str, text: &str) -> bool {
 }
 
 /// Returns the hash of a file's content in a commit.
-fn blob_at(commit: &git2::Commit<'_>, path: &Path) -> Option<Oid> {
+pub(crate) fn blob_at(commit: &git2::Commit<'_>, path: &Path) -> Option<Oid> {
     let entry = commit.tree().ok()?.get_path(path).ok()?;
     (entry.kind() == Some(ObjectType::Blob)).then(|| entry.id())
 }

@@ -1,6 +1,6 @@
 //! The graph of commits: history of one or all branches, each commit with its place among parallel lines.
 
-use crate::{Commit, RepositoryFolder, VcsError, reads};
+use crate::{Commit, CommitRange, RepositoryFolder, VcsError, reads};
 use git2::{Oid, Sort};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -49,22 +49,36 @@ impl RepositoryFolder {
         limit: usize,
         on_rows: &mut dyn FnMut(&[GraphRow]) -> bool,
     ) -> Result<(Vec<GraphRow>, bool), VcsError> {
-        let mut walk = self.repository.revwalk()?;
-        // Without a topological order, libgit2 can put a parent before its child when their times are equal.
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
-        if self.head_tree()?.is_some() {
-            walk.push_head()?;
-        }
+        let mut range = self.commit_range(&[])?;
         if is_all {
             for pattern in ["refs/heads/*", "refs/remotes/*", "refs/tags/*"] {
                 for reference in self.repository.references_glob(pattern)?.take(crate::MAX_LISTED_REFERENCES) {
                     // A tag may name something else than a commit.
                     if let Ok(commit) = reference?.peel_to_commit() {
-                        walk.push(commit.id())?;
+                        range.tips.push(commit.id());
                     }
                 }
             }
         }
+        self.range_graph(&range, limit, on_rows)
+    }
+
+    /// Returns the commits of a range as [`RepositoryFolder::commit_graph`] does. No line leads to those that the range
+    /// leaves out.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn range_graph(
+        &self,
+        range: &CommitRange,
+        limit: usize,
+        on_rows: &mut dyn FnMut(&[GraphRow]) -> bool,
+    ) -> Result<(Vec<GraphRow>, bool), VcsError> {
+        let included = self.included_commits(range)?;
+        let is_included = |id: &Oid| included.as_ref().is_none_or(|included| included.contains(id));
+        let mut walk = self.walk_range(range)?;
+        // Without a topological order, libgit2 can put a parent before its child when their times are equal.
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
         let limit = limit.min(MAX_GRAPH_COMMITS);
         let mut lanes = GraphLanes::default();
         let mut rows = Vec::new();
@@ -74,7 +88,8 @@ impl RepositoryFolder {
             }
             let commit = self.repository.find_commit(id?)?;
             let parents: Vec<Oid> = commit.parent_ids().collect();
-            let place = lanes.place(commit.id(), &parents);
+            let drawn: Vec<Oid> = parents.iter().copied().filter(is_included).collect();
+            let place = lanes.place(commit.id(), &drawn);
             let mut described = reads::describe(&commit);
             described.summary.truncate(described.summary.floor_char_boundary(MAX_SUMMARY_BYTES));
             rows.push(GraphRow {
@@ -245,7 +260,8 @@ mod tests {
         let row = |(number, parents): &(u8, &[u8])| {
             let parents: Vec<Oid> = parents.iter().map(|parent| id(*parent)).collect();
             let LanePlace { lane, through, from_above, to_below } = lanes.place(id(*number), &parents);
-            let commit = Commit { id: number.to_string(), time: 0, author: String::new(), summary: String::new() };
+            let (id, author, summary) = (number.to_string(), String::new(), String::new());
+            let commit = Commit { id, author_time: 0, commit_time: 0, author, summary };
             let parents = parents.iter().map(Oid::to_string).collect();
             GraphRow { commit, parents, lane, through, from_above, to_below }
         };

@@ -93,26 +93,7 @@ impl RepositoryFolder {
     /// Returns [`VcsError::Refused`] if the path leads out of the folder, or if the file is in conflict, isn't text, is
     /// too large, is a link or a repository, or hasn't changed.
     pub fn hunks(&self, path: &str, is_staged: bool) -> Result<Vec<FileHunk>, VcsError> {
-        let found = self.file_patch(path, is_staged)?;
-        let mut hunks = Vec::new();
-        for at in 0..found.patch.num_hunks() {
-            let (hunk, count) = found.patch.hunk(at)?;
-            let (old, new) = ((hunk.old_start(), hunk.old_lines()), (hunk.new_start(), hunk.new_lines()));
-            let mut lines = Vec::new();
-            let mut changed = 0;
-            for line in 0..count {
-                let line = found.patch.line_in_hunk(at, line)?;
-                let sign = line.origin();
-                if !matches!(sign, '+' | '-' | ' ') {
-                    continue;
-                }
-                changed += usize::from(sign != ' ');
-                let text = String::from_utf8_lossy(bare_line(line.content())).into_owned();
-                lines.push(FileHunkLine { number: (sign != ' ').then_some(changed), sign, text });
-            }
-            hunks.push(FileHunk { number: at + 1, old, new, lines });
-        }
-        Ok(hunks)
+        read_hunks(&self.file_patch(path, is_staged)?.patch)
     }
 
     /// Returns what is staged of a file as a unified diff, and whether it's complete. A renamed file is compared with
@@ -226,6 +207,29 @@ impl RepositoryFolder {
 
 fn refuse<T>(why: &str, path: &str) -> Result<T, VcsError> {
     Err(VcsError::Refused(format!("{why}: {path}")))
+}
+
+/// Returns the hunks of a file's changes.
+pub(crate) fn read_hunks(patch: &Patch<'_>) -> Result<Vec<FileHunk>, VcsError> {
+    let mut hunks = Vec::new();
+    for at in 0..patch.num_hunks() {
+        let (hunk, count) = patch.hunk(at)?;
+        let (old, new) = ((hunk.old_start(), hunk.old_lines()), (hunk.new_start(), hunk.new_lines()));
+        let mut lines = Vec::new();
+        let mut changed = 0;
+        for line in 0..count {
+            let line = patch.line_in_hunk(at, line)?;
+            let sign = line.origin();
+            if !matches!(sign, '+' | '-' | ' ') {
+                continue;
+            }
+            changed += usize::from(sign != ' ');
+            let text = String::from_utf8_lossy(bare_line(line.content())).into_owned();
+            lines.push(FileHunkLine { number: (sign != ' ').then_some(changed), sign, text });
+        }
+        hunks.push(FileHunk { number: at + 1, old, new, lines });
+    }
+    Ok(hunks)
 }
 
 /// Returns the place of a file's change in a diff.

@@ -5,20 +5,26 @@
 
 mod changes;
 mod commit_choice;
+mod comparisons;
 mod conflicts;
 mod errors;
 mod file_history;
+mod file_walk;
 mod graph;
 mod hunks;
 mod lfs_pointers;
+mod line_blame;
 mod plain_folder;
 mod project_files;
 mod reads;
+mod renames;
+mod revisions;
 mod text_merge;
 mod tool_text;
 
 pub use changes::{FileChange, FileChangeKind, StatusEntry};
 pub use commit_choice::CommitChoice;
+pub use comparisons::{ComparedVersions, RevisionDiff};
 pub use conflicts::{
     ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
     MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,
@@ -36,13 +42,14 @@ pub use reads::{
     BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, PullMode, StashInfo,
     TagInfo,
 };
+pub use revisions::CommitRange;
 pub use text_merge::{MergeSide, TextConflict, merge_texts};
 pub use tool_text::describe_branch;
 
 use changes::is_left_out;
 use git2::{
-    AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid,
-    Repository, Status, StatusOptions, Tree,
+    AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
+    Status, StatusOptions, Tree,
 };
 use lfs_pointers::LfsComparison;
 use std::path::{Component, Path, PathBuf};
@@ -65,8 +72,10 @@ pub const MAX_COMMIT_MESSAGE_BYTES: usize = 64 << 10;
 pub struct Commit {
     /// Commit hash, 40 hexadecimal digits.
     pub id: String,
-    /// Time of the commit in seconds since 1970.
-    pub time: i64,
+    /// When the author made the change, in seconds since 1970.
+    pub author_time: i64,
+    /// When the commit was made, in seconds since 1970: later than the change if it was rebased or amended since.
+    pub commit_time: i64,
     /// Name of the author.
     pub author: String,
     /// The first line of the commit message.
@@ -126,21 +135,16 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns [`VcsError::Refused`] if the path leads out of the folder.
     pub fn diff(&self, path: Option<&str>) -> Result<(String, bool), VcsError> {
-        let mut options = DiffOptions::new();
-        options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
-        options.disable_pathspec_match(true).ignore_submodules(true).max_size(10 << 20);
-        let within = path.map_or_else(|| Ok(self.prefix.clone()), |path| self.repository_path(path))?;
-        if !within.is_empty() {
-            options.pathspec(&within);
-        }
-        let head = self.head_tree()?;
-        let diff = self.repository.diff_tree_to_workdir_with_index(head.as_ref(), Some(&mut options))?;
-        let index = self.repository.index()?;
-        let same = lfs_pointers::find_unchanged(&self.repository, &index, &diff);
-        format_some(&diff, &|delta| {
-            let is_gone = delta.status() == Delta::Deleted;
-            !delta.old_file().path().is_some_and(|path| is_gone && is_left_out(&index, path) || same.contains(path))
-        })
+        self.diff_paths(&path.map(ToOwned::to_owned).into_iter().collect::<Vec<_>>())
+    }
+
+    /// Returns what differs from the last commit in files and folders, or in all of the folder if none are named.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if a path leads out of the folder.
+    pub fn diff_paths(&self, paths: &[String]) -> Result<(String, bool), VcsError> {
+        let diff = self.working_tree_diff(self.head_tree()?.as_ref(), &mut self.diff_options(paths)?)?;
+        format_some(&diff, &*self.working_tree_filter(&diff)?)
     }
 
     /// Returns the last commits, newest first and each before its parents: at most `limit` and [`MAX_LOG_COMMITS`].
@@ -150,11 +154,15 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns libgit2's error.
     pub fn log(&self, limit: usize) -> Result<Vec<Commit>, VcsError> {
-        if self.head_tree()?.is_none() {
-            return Ok(Vec::new());
-        }
-        let mut walk = self.repository.revwalk()?;
-        walk.push_head()?;
+        self.log_range(&self.commit_range(&[])?, limit)
+    }
+
+    /// Returns the commits of a range as [`RepositoryFolder::log`] does.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn log_range(&self, range: &CommitRange, limit: usize) -> Result<Vec<Commit>, VcsError> {
+        let walk = self.walk_range(range)?;
         let limit = limit.min(MAX_LOG_COMMITS);
         let commits = walk.take(limit + LOG_LOOKAHEAD_COMMITS).map(|id| self.repository.find_commit(id?));
         let commits = graph::children_first(commits.collect::<Result<Vec<_>, _>>()?);
@@ -203,7 +211,8 @@ impl RepositoryFolder {
         index.write()?;
         let commit = Commit {
             id: id.to_string(),
-            time: signature.when().seconds(),
+            author_time: signature.when().seconds(),
+            commit_time: signature.when().seconds(),
             author: String::from_utf8_lossy(signature.name_bytes()).into_owned(),
             summary: message.lines().next().unwrap_or_default().to_owned(),
         };
@@ -285,6 +294,7 @@ impl RepositoryFolder {
     /// Converts a path in the folder to a path in the repository.
     fn repository_path(&self, path: &str) -> Result<String, VcsError> {
         let inside = slash_path(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
+        let inside = inside.filter(|inside| !inside.contains('\0'));
         let Some(inside) = inside else {
             return Err(VcsError::Refused(format!("the path leads out of the volume: {path}")));
         };

@@ -1,16 +1,12 @@
-//! Reads for people and agents: the branch and its remote, commits, blame, branches and stashes.
+//! Reads for people and agents: the branch and its remote, commits, branches and stashes.
 
 use crate::{Commit, RepositoryFolder, VcsError, format_diff};
-use git2::{
-    BlameOptions, Branch, BranchType, ConfigLevel, DiffFindOptions, DiffOptions, ErrorClass, ErrorCode, ObjectType,
-    RepositoryState,
-};
-use std::path::Path;
+use git2::{Branch, BranchType, ConfigLevel, DiffFindOptions, DiffOptions, ErrorCode, ObjectType, RepositoryState};
 
 /// Maximum size in bytes of a file whose lines are blamed.
 pub const MAX_BLAME_FILE_BYTES: u64 = 4 << 20;
 /// Maximum number of files of a commit among which renamed ones are found.
-const MAX_RENAME_FILES: usize = 1_000;
+pub(crate) const MAX_RENAME_FILES: usize = 1_000;
 /// Maximum number of branches and stashes in a list.
 pub const MAX_LISTED_REFERENCES: usize = 2_000;
 
@@ -97,8 +93,10 @@ pub struct BlameLine {
     pub id: Option<String>,
     /// Name of the author.
     pub author: String,
-    /// Time of the commit in seconds since 1970; `None` if the line isn't committed.
-    pub time: Option<i64>,
+    /// When the author made the change, in seconds since 1970; `None` if the line isn't committed.
+    pub author_time: Option<i64>,
+    /// When the commit was made, in seconds since 1970; `None` if the line isn't committed.
+    pub commit_time: Option<i64>,
     /// Text of the line, without its end.
     pub text: String,
 }
@@ -352,98 +350,18 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns [`VcsError::Refused`] if the path leads out of the folder.
     pub fn staged_diff(&self, path: Option<&str>) -> Result<(String, bool), VcsError> {
-        let mut options = DiffOptions::new();
-        options.disable_pathspec_match(true).max_size(10 << 20);
-        let within = path.map_or_else(|| Ok(self.prefix.clone()), |path| self.repository_path(path))?;
-        if !within.is_empty() {
-            options.pathspec(&within);
-        }
+        self.staged_diff_paths(&path.map(ToOwned::to_owned).into_iter().collect::<Vec<_>>())
+    }
+
+    /// Returns what is staged of files and folders, or of all of the folder if none are named.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if a path leads out of the folder.
+    pub fn staged_diff_paths(&self, paths: &[String]) -> Result<(String, bool), VcsError> {
+        let mut options = self.diff_options(paths)?;
         let head = self.head_tree()?;
         let diff = self.repository.diff_tree_to_index(head.as_ref(), None, Some(&mut options))?;
         format_diff(&diff)
-    }
-
-    /// Returns the commit of each line of a file as it is now.
-    ///
-    /// # Errors
-    /// Returns [`VcsError::Refused`] if the file isn't committed, isn't text, or has over [`MAX_BLAME_FILE_BYTES`].
-    pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
-        let inside = self.repository_path(path)?;
-        let file = self.top.join(&inside);
-        let meta = file.symlink_metadata().map_err(|error| {
-            VcsError::Refused(match error.kind() {
-                std::io::ErrorKind::NotFound => format!("there's no file {path}; blame shows files as they are now"),
-                _ => format!("{error}: {path}"),
-            })
-        })?;
-        if !meta.is_file() || meta.len() > MAX_BLAME_FILE_BYTES {
-            return Err(VcsError::Refused(format!("it isn't a regular file of at most 4 MB: {path}")));
-        }
-        let real = file.canonicalize().map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
-        if !real.starts_with(&self.top) {
-            return Err(VcsError::Refused(format!("a link on the way leads elsewhere: {path}")));
-        }
-        let text = std::fs::read_to_string(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
-        let blame = self.blame_committed(&inside, path)?;
-        if text.is_empty() {
-            return Ok(Vec::new()); // libgit2 refuses it
-        }
-        let blame = blame.blame_buffer(text.as_bytes())?;
-        let line = |(at, text): (usize, &str)| {
-            let hunk = blame.get_line(at + 1).filter(|hunk| !hunk.final_commit_id().is_zero());
-            let author = hunk.as_ref().and_then(git2::BlameHunk::final_signature);
-            BlameLine {
-                line: at + 1,
-                id: hunk.as_ref().map(|hunk| hunk.final_commit_id().to_string()),
-                author: author.as_ref().map_or_else(
-                    || "not committed".to_owned(),
-                    |author| String::from_utf8_lossy(author.name_bytes()).into_owned(),
-                ),
-                time: author.map(|author| author.when().seconds()),
-                text: text.to_owned(),
-            }
-        };
-        Ok(text.lines().enumerate().map(line).collect())
-    }
-
-    /// Returns the commits of the lines of a text that is a newer version of a file.
-    ///
-    /// # Errors
-    /// Returns [`VcsError::Refused`] if the file isn't committed, or if the text has over [`MAX_BLAME_FILE_BYTES`].
-    pub fn blame_text(&self, path: &str, text: &str) -> Result<Vec<BlameSpan>, VcsError> {
-        if text.len() as u64 > MAX_BLAME_FILE_BYTES {
-            return Err(VcsError::Refused(format!("it has more than 4 MB: {path}")));
-        }
-        let blame = self.blame_committed(&self.repository_path(path)?, path)?;
-        if text.is_empty() {
-            return Ok(Vec::new()); // libgit2 refuses it
-        }
-        let blame = blame.blame_buffer(text.as_bytes())?;
-        let mut spans: Vec<BlameSpan> = Vec::new();
-        for hunk in blame.iter() {
-            let id = hunk.final_commit_id();
-            let commit = match id.is_zero() {
-                true => None,
-                false => Some(describe(&self.repository.find_commit(id)?)),
-            };
-            match spans.last_mut().filter(|last| last.commit == commit) {
-                Some(last) => last.lines += hunk.lines_in_hunk(),
-                None => spans.push(BlameSpan { lines: hunk.lines_in_hunk(), commit }),
-            }
-        }
-        Ok(spans)
-    }
-
-    /// Returns the commits of a file's lines at the last commit.
-    fn blame_committed(&self, inside: &str, path: &str) -> Result<git2::Blame<'_>, VcsError> {
-        let uncommitted = || VcsError::Refused(format!("the file isn't committed yet: {path}"));
-        // libgit2's errors don't tell a missing file from a missing part of the history.
-        let Some(tree) = self.head_tree()? else { return Err(uncommitted()) };
-        match tree.get_path(Path::new(inside)) {
-            Ok(_) => Ok(self.repository.blame_file(Path::new(inside), Some(&mut BlameOptions::new()))?),
-            Err(error) if error.class() == ErrorClass::Tree => Err(uncommitted()),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Returns the local branches and those of remotes.
@@ -562,7 +480,8 @@ pub(crate) fn describe(commit: &git2::Commit<'_>) -> Commit {
     let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Commit {
         id: commit.id().to_string(),
-        time: commit.time().seconds(),
+        author_time: commit.author().when().seconds(),
+        commit_time: commit.time().seconds(),
         author: words(commit.author().name_bytes()),
         summary: words(commit.message_raw_bytes().split(|byte| *byte == b'\n').next().unwrap_or_default()),
     }

@@ -1,13 +1,17 @@
 //! What a repository says as text for agents.
 
 use super::reads::{BlameLine, BranchInfo, BranchState};
-use super::{Commit, MAX_DIFF_BYTES, MAX_STATUS_FILES, RepositoryFolder, VcsError};
+use super::{Commit, CommitRange, MAX_DIFF_BYTES, MAX_STATUS_FILES, RepositoryFolder, VcsError};
+use std::time::Duration;
 
 /// Number of digits of a hash in texts.
 const SHORT_ID_DIGITS: usize = 8;
 
 /// Maximum number of commits in a log for agents.
 const MAX_TOOL_LOG_COMMITS: usize = 200;
+
+/// How long the commits of a file are searched for agents.
+const TOOL_LOG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Describes the current branch in a sentence.
 pub fn describe_branch(state: &BranchState) -> String {
@@ -39,15 +43,27 @@ impl RepositoryFolder {
         })
     }
 
-    /// Describes what differs from the last commit: in one file or folder, or in all of the folder.
+    /// Describes what differs from the last commit, or between the commits that `revision` names as in `git diff`: in
+    /// one file or folder, or in all of the folder.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if the path leads out of the folder.
-    pub fn diff_text(&self, path: Option<&str>) -> Result<String, VcsError> {
-        Ok(match self.diff(path)? {
-            (text, _) if text.is_empty() => "nothing differs from the last commit".to_owned(),
-            (text, true) => text,
-            (text, false) => format!("{text}\n… more than {} MB …", MAX_DIFF_BYTES >> 20),
+    /// Returns [`VcsError::Refused`] if the path leads out of the folder, or if there's no such commit.
+    pub fn diff_text(&self, revision: Option<&str>, path: Option<&str>) -> Result<String, VcsError> {
+        let paths: Vec<String> = path.into_iter().map(ToOwned::to_owned).collect();
+        let (text, is_complete, nothing) = match self.revision_diff(&revision_words(revision), false)? {
+            Some(what) => {
+                let compared = self.compare_versions(&what, &paths, false)?;
+                (compared.text, compared.is_complete, "nothing differs")
+            }
+            None => {
+                let (text, is_complete) = self.diff_paths(&paths)?;
+                (text, is_complete, "nothing differs from the last commit")
+            }
+        };
+        Ok(match is_complete {
+            true if text.is_empty() => nothing.to_owned(),
+            true => text,
+            false => format!("{text}\n… more than {} MB …", MAX_DIFF_BYTES >> 20),
         })
     }
 
@@ -58,7 +74,7 @@ impl RepositoryFolder {
     pub fn describe_blame(&self, path: &str, day: &dyn Fn(i64) -> String) -> Result<String, VcsError> {
         let line = |line: &BlameLine| {
             let id = line.id.as_deref().map_or("--------", short_id);
-            let day = line.time.map_or_else(|| "----------".to_owned(), day);
+            let day = line.author_time.map_or_else(|| "----------".to_owned(), day);
             format!("{id} {day} {} {}: {}", line.author, line.line, line.text)
         };
         Ok(self.blame(path)?.iter().map(line).collect::<Vec<_>>().join("\n"))
@@ -79,19 +95,44 @@ impl RepositoryFolder {
         })
     }
 
-    /// Lists the last commits. `day` formats a time in seconds since 1970.
+    /// Lists the last commits, or those that `revision` names as in `git log`: all of them, or those that changed a
+    /// file. `day` formats a time in seconds since 1970.
     ///
     /// # Errors
-    /// Returns libgit2's error.
-    pub fn log_text(&self, limit: usize, day: &dyn Fn(i64) -> String) -> Result<String, VcsError> {
-        let line = |commit: &Commit| {
-            format!("{} {} {}: {}", short_id(&commit.id), day(commit.time), commit.author, commit.summary)
+    /// Returns [`VcsError::Refused`] if there's no such commit, or if the path leads out of the folder or is a folder.
+    pub fn log_text(
+        &self,
+        revision: Option<&str>,
+        path: Option<&str>,
+        limit: usize,
+        day: &dyn Fn(i64) -> String,
+    ) -> Result<String, VcsError> {
+        let range = self.commit_range(&revision_words(revision))?;
+        let limit = limit.min(MAX_TOOL_LOG_COMMITS);
+        let (commits, is_complete) = match path {
+            None => (self.log_range(&range, limit)?, true),
+            Some(path) if self.is_known_folder(path).unwrap_or(false) => {
+                return Err(VcsError::Refused(format!("a log is of one file, and this is a folder: {path}")));
+            }
+            Some(path) => self.file_commits(path, &range, limit, TOOL_LOG_TIMEOUT)?,
         };
-        Ok(match self.log(limit.min(MAX_TOOL_LOG_COMMITS))?.as_slice() {
-            [] => "there is no commit yet".to_owned(),
-            commits => commits.iter().map(line).collect::<Vec<_>>().join("\n"),
-        })
+        let line = |commit: &Commit| {
+            format!("{} {} {}: {}", short_id(&commit.id), day(commit.author_time), commit.author, commit.summary)
+        };
+        let mut lines: Vec<String> = commits.iter().map(line).collect();
+        if !is_complete {
+            lines.push("… older commits are left out, because the search takes too long …".to_owned());
+        } else if lines.is_empty() {
+            let has_begun = range != CommitRange::default();
+            lines.push(if has_begun { "no commit".to_owned() } else { "there is no commit yet".to_owned() });
+        }
+        Ok(lines.join("\n"))
     }
+}
+
+/// Returns the revisions that a text names.
+fn revision_words(text: Option<&str>) -> Vec<String> {
+    text.unwrap_or_default().split_whitespace().map(ToOwned::to_owned).collect()
 }
 
 fn short_id(id: &str) -> &str {

@@ -326,14 +326,8 @@ impl RunsState {
                 ToolJob::Python { root, code, seconds, web: None, grants, packages: None }
             }
             Some(BuiltInTool::GitStatus) => ToolJob::Git { root, what: GitJob::Status },
-            Some(BuiltInTool::GitDiff) => {
-                let path = Some(path).filter(|path| !path.is_empty());
-                ToolJob::Git { root, what: GitJob::Diff { path } }
-            }
-            Some(BuiltInTool::GitLog) => {
-                let limit = number_argument(arguments, "limit").map(|limit| limit as usize);
-                ToolJob::Git { root, what: GitJob::Log { limit } }
-            }
+            Some(BuiltInTool::GitDiff) => ToolJob::Git { root, what: GitJob::diff_of(path, arguments) },
+            Some(BuiltInTool::GitLog) => ToolJob::Git { root, what: GitJob::log_of(path, arguments) },
             Some(BuiltInTool::GitBlame) => ToolJob::Git { root, what: GitJob::Blame { path } },
             Some(BuiltInTool::GitBranch) => {
                 let name = arguments.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
