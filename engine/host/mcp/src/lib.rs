@@ -4,6 +4,7 @@
 //! One thread does all the work. Servers aren't trusted, so everything they send is bounded. Whether a tool may be
 //! called is decided elsewhere.
 
+mod authorization_discovery;
 mod connection;
 mod machine_sign_in;
 mod offers;

@@ -93,7 +93,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// Returns the address for tokens, if a secret may be sent there.
-fn checked_endpoint(server: &Url, endpoint: &str) -> Result<Url, MachineSignInError> {
+pub(crate) fn checked_endpoint(server: &Url, endpoint: &str) -> Result<Url, MachineSignInError> {
     let plain = || MachineSignInError::PlainEndpoint(endpoint.chars().take(MAX_REFUSAL_CHARS).collect());
     if server.scheme() != "https" && !is_loopback(server) {
         return Err(MachineSignInError::PlainServer(server.origin().ascii_serialization()));
