@@ -18,7 +18,7 @@ use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
 pub use acp_agents::{AcpAgentConfig, external_programs};
-pub use mcp_oauth::{McpOauthConfig, McpOauthGrant};
+pub use mcp_oauth::{McpIdentityConfig, McpOauthConfig, McpOauthGrant};
 pub use rule_providers::RuleProviders;
 pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
 use serde::Deserialize;
@@ -517,6 +517,15 @@ enum ConfigConflictError {
     NoClientCredentials { server: String },
     #[error("mcp.servers.{server}.oauth.private_key is for grant: client_credentials")]
     KeyWithoutGrant { server: String },
+    #[error(
+        "mcp.servers.{server}.oauth with grant: cross_app_access needs client_id, client_secret, and identity_provider \
+         with issuer, token_endpoint, client_id, and either id_token or refresh_token"
+    )]
+    IncompleteIdentity { server: String },
+    #[error("mcp.servers.{server}.oauth.identity_provider is for grant: cross_app_access")]
+    IdentityWithoutGrant { server: String },
+    #[error("mcp.servers.{server}.oauth.identity_provider.{key} must begin with https://, because tokens go there")]
+    PlainIdentityAddress { server: String, key: &'static str },
     #[error("mcp.servers.{server} has args or env, but a url takes headers")]
     UrlWithArguments { server: String },
     #[error("acp_agents.{agent} needs a command that starts it")]

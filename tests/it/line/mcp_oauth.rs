@@ -1,9 +1,12 @@
 //! Where tokens for MCP servers come from: servers of the protocol's first revision with OAuth, which give them
-//! themselves.
+//! themselves, and identity providers that vouch for the user.
 
-use super::mcp_client::{agreed, configured, login, request_of};
-use crate::program::House;
+use super::mcp_client::{agreed, configured, decoded, login, request_of};
+use crate::program::{Done, House, finish};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -167,5 +170,114 @@ fn a_server_with_resource_metadata_is_not_taken_for_an_old_one() {
         let (base, sent) = own_server(metadata, resource);
         login(&house_for(&base), "far", |_| panic!("no page opens")).refused(2, why);
         assert_eq!(first_lines(&sent), Vec::<String>::new());
+    }
+}
+
+fn form_of(body: &str) -> BTreeMap<String, String> {
+    body.split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| (name.to_owned(), decoded(value)))
+        .collect()
+}
+
+/// An assertion for one server, as an identity provider writes it. Nobody here checks its signature.
+fn identity_assertion(issuer: &str, audience: &str, resource: &str) -> String {
+    let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let claims = json!({"iss": issuer, "sub": "ada", "aud": audience, "client_id": "me", "jti": "1", "iat": 1,
+        "exp": 4_102_444_800_u64, "resource": resource});
+    let header = json!({"alg": "ES256", "typ": "oauth-id-jag+jwt"});
+    format!("{}.{}.{}", part(header), part(claims), URL_SAFE_NO_PAD.encode("signed"))
+}
+
+/// An identity provider that knows the user by `good-token`, and what it got. With `stray-token`, its assertion is for
+/// another server.
+fn identity_provider() -> (String, SentRequests) {
+    let sent = SentRequests::default();
+    let seen = sent.clone();
+    let base = serve(move |base, head, body| {
+        seen.lock().expect("unpoisoned").push((head.to_owned(), body.to_owned()));
+        let form = form_of(body);
+        let audience = match form["subject_token"].as_str() {
+            "good-token" => form["audience"].as_str(),
+            "stray-token" => "http://127.0.0.1:9",
+            _ => return ("400 Bad Request", String::new(), json!({"error": "invalid_grant"}).to_string()),
+        };
+        ok(&json!({"access_token": identity_assertion(base, audience, &form["resource"]), "token_type": "N_A",
+            "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"}))
+    });
+    (base, sent)
+}
+
+/// A server whose authorization server takes assertions, and what that got.
+fn vouched_server() -> (String, SentRequests) {
+    let sent = SentRequests::default();
+    let seen = sent.clone();
+    let base = serve(move |base, head, body| match head.split(' ').nth(1).unwrap_or_default() {
+        "/.well-known/oauth-protected-resource/mcp" => {
+            ok(&json!({"resource": format!("{base}/mcp"), "authorization_servers": [base]}))
+        }
+        "/.well-known/oauth-authorization-server" => ok(&json!({"issuer": base,
+            "authorization_endpoint": format!("{base}/authorize"), "token_endpoint": format!("{base}/token"),
+            "token_endpoint_auth_methods_supported": ["client_secret_basic"]})),
+        "/token" => {
+            seen.lock().expect("unpoisoned").push((head.to_owned(), body.to_owned()));
+            ok(&json!({"access_token": "t1", "token_type": "Bearer", "expires_in": 3600}))
+        }
+        "/mcp" => protected(head, body, "error=\"invalid_token\""),
+        _ => ("404 Not Found", String::new(), "{}".to_owned()),
+    });
+    (base, sent)
+}
+
+fn basic(client: &str) -> String {
+    format!("authorization: Basic {}", STANDARD.encode(client))
+}
+
+#[test]
+fn an_identity_provider_vouches_for_the_user() {
+    for (setting, is_public) in [("id_token", true), ("refresh_token", false)] {
+        let ((provider, asked), (base, granted)) = (identity_provider(), vouched_server());
+        let secret = if is_public { "" } else { "\n          client_secret: ${DESK_SECRET}" };
+        let oauth = format!(
+            "        grant: cross_app_access\n        client_id: me\n        client_secret: ${{APP_SECRET}}\n        \
+             identity_provider:\n          issuer: {provider}\n          token_endpoint: {provider}/token\n          \
+             client_id: desk{secret}\n          {setting}: ${{WORK_TOKEN}}\n"
+        );
+        let house = configured(&format!("    far:\n      url: {base}/mcp\n      oauth:\n{oauth}"));
+        let run = |words: &[&str], token: &str| -> Done {
+            let mut command = house.command(words);
+            command.env("WORK_TOKEN", token).env("APP_SECRET", "made-for-me").env("DESK_SECRET", "made-for-desk");
+            finish(command, b"")
+        };
+        assert!(run(&["mcp", "tools", "far"], "good-token").good().text().starts_with("read"));
+        let (head, body) = asked.lock().expect("unpoisoned")[0].clone();
+        let form = form_of(&body);
+        for (name, value) in [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag"),
+            ("subject_token_type", format!("urn:ietf:params:oauth:token-type:{setting}").as_str()),
+            ("subject_token", "good-token"),
+            ("audience", base.as_str()),
+            ("resource", format!("{base}/mcp").as_str()),
+        ] {
+            assert_eq!(form[name], value, "{name}");
+        }
+        assert_eq!(form.get("client_id").map(String::as_str), is_public.then_some("desk"));
+        assert_eq!(head.contains(&basic("desk:made-for-desk")), !is_public, "{head}");
+        // The authorization server gets the assertion, and nothing of the user's token.
+        let (head, body) = granted.lock().expect("unpoisoned")[0].clone();
+        assert!(head.contains(&basic("me:made-for-me")), "{head}");
+        assert!(!head.contains("good-token") && !body.contains("good-token"), "{head}{body}");
+        let form = form_of(&body);
+        assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:jwt-bearer");
+        assert_eq!(form["assertion"], identity_assertion(&provider, &base, &format!("{base}/mcp")));
+        // What the provider refuses, or gives for another server, goes nowhere.
+        let expired = run(&["mcp", "tools", "far"], "expired-token").refused(2, "may have expired");
+        let stray = run(&["mcp", "tools", "far"], "stray-token").refused(2, "unusable answer");
+        assert!(!expired.err.contains("expired-token") && !stray.err.contains("stray-token"), "{expired:?}{stray:?}");
+        assert_eq!(granted.lock().expect("unpoisoned").len(), 1);
+        run(&["mcp", "login", "far"], "good-token").refused(2, "needs no browser");
+        assert!(!house.run(&["secrets", "list", "--json"]).good().text().contains("MCP_LOGIN"));
+        house.run(&["mcp", "tools", "far"]).refused(2, "APP_SECRET is missing");
     }
 }

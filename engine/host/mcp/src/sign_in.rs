@@ -2,9 +2,10 @@
 //! server's authorization server gives tokens for the code. Tokens are kept where other secrets are.
 
 use crate::authorization_discovery::find_authorization_server;
+use crate::cross_app_access::McpIdentityProvider;
 use crate::machine_sign_in::checked_endpoint;
 use crate::{McpError, McpServer, McpTransport, SERVER_START_TIMEOUT};
-use agent::config::McpOauthGrant;
+use agent::config::{McpOauthConfig, McpOauthGrant};
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource, AuthorizationRequest,
@@ -44,6 +45,27 @@ pub struct McpSignIn {
     pub private_key: Option<String>,
     /// The scopes to ask for; those that the server names if it's empty.
     pub scopes: Vec<String>,
+    /// Who vouches for the user. It's never written anywhere.
+    #[serde(skip)]
+    pub identity_provider: Option<McpIdentityProvider>,
+}
+
+impl McpSignIn {
+    /// Reads what the configuration says about a server. `expand` returns a value with the secrets that it names.
+    ///
+    /// # Errors
+    /// Returns the error of `expand`, such as a missing secret.
+    pub fn configured<E>(oauth: &McpOauthConfig, expand: impl Fn(&str) -> Result<String, E>) -> Result<McpSignIn, E> {
+        let secret = |value: &Option<String>| value.as_deref().map(&expand).transpose();
+        Ok(McpSignIn {
+            grant: oauth.grant,
+            client_id: oauth.client_id.clone(),
+            client_secret: secret(&oauth.client_secret)?,
+            private_key: secret(&oauth.private_key)?,
+            scopes: oauth.scopes.clone(),
+            identity_provider: McpIdentityProvider::configured(&oauth.identity_provider, secret)?,
+        })
+    }
 }
 
 /// Why tokens can't be kept or read.
@@ -354,7 +376,7 @@ pub fn sign_in(
     let McpTransport::Http { url, sign_in: settings, .. } = &server.way else {
         return Err(SignInError::NotRemote(server.name.clone()));
     };
-    if settings.grant == McpOauthGrant::ClientCredentials {
+    if settings.grant != McpOauthGrant::AuthorizationCode {
         return Err(SignInError::NotByUser(server.name.clone()));
     }
     // The provider is installed once per process. Another part of the program may already have done it.
