@@ -66,6 +66,7 @@ mod mcp_client;
 mod mcp_features;
 pub(crate) mod mcp_forms;
 pub(crate) mod mcp_messages;
+mod mcp_oauth;
 pub(crate) mod mcp_pages;
 pub(crate) mod mcp_sampling;
 pub(crate) mod mcp_server;

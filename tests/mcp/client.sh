@@ -19,6 +19,9 @@ configure() {
   printf '        %s\n' "$@" >>"$workspace/config.yaml"
 }
 
+# field NAME: a value of the scenario's context.
+field() { node -p "JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT)['$1']"; }
+
 # Calls a tool; signs in when the server asks for it, and once more when it wants more rights.
 call_signed_in() {
   local round
@@ -38,8 +41,16 @@ case $MCP_CONFORMANCE_SCENARIO in
     configure 'client_id: https://conformance-test.local/client-metadata.json'
     call_signed_in
     ;;
+  auth/cross-app-access-complete-flow)
+    SUITE_SECRET=$(field client_secret)
+    SUITE_IDENTITY=$(field idp_id_token)
+    export SUITE_SECRET SUITE_IDENTITY
+    configure 'grant: cross_app_access' "client_id: $(field client_id)" "client_secret: \${SUITE_SECRET}" \
+      'identity_provider:' "  issuer: $(field idp_issuer)" "  token_endpoint: $(field idp_token_endpoint)" \
+      "  client_id: $(field idp_client_id)" "  id_token: \${SUITE_IDENTITY}"
+    mcp call "$server" test-tool
+    ;;
   auth/pre-registration)
-    field() { node -p "JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT)['$1']"; }
     SUITE_SECRET=$(field client_secret)
     export SUITE_SECRET
     configure "client_id: $(field client_id)" "client_secret: \${SUITE_SECRET}"

@@ -4,6 +4,7 @@
 //! files are.
 
 mod acp_agents;
+mod mcp_oauth;
 mod rule_providers;
 mod sandbox;
 mod values;
@@ -17,9 +18,10 @@ use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
 pub use acp_agents::{AcpAgentConfig, external_programs};
+pub use mcp_oauth::{McpIdentityConfig, McpOauthConfig, McpOauthGrant};
 pub use rule_providers::RuleProviders;
 pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -471,54 +473,6 @@ pub struct McpServerConfig {
     pub oauth: McpOauthConfig,
 }
 
-/// Who signs in at an MCP server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum McpOauthGrant {
-    /// The user, in a browser.
-    #[default]
-    AuthorizationCode,
-    /// The client, with a secret or key of its own.
-    ClientCredentials,
-}
-
-/// What is known about the user's client at an MCP server's authorization server. Without it, the client registers
-/// itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct McpOauthConfig {
-    /// Who signs in.
-    pub grant: McpOauthGrant,
-    /// The id of a registered client, or the `https` address of a document that describes the client.
-    pub client_id: Option<String>,
-    /// The secret of a registered client, as `${NAME}`.
-    pub client_secret: Option<String>,
-    /// The private key of a registered client that signs in by itself, as `${NAME}`.
-    pub private_key: Option<String>,
-    /// The scopes to ask for; those that the server names if it's empty.
-    pub scopes: Vec<String>,
-}
-
-impl McpOauthConfig {
-    /// Checks what must be there for its grant, and that secrets are named only.
-    fn check(&self, server: impl Fn() -> String) -> Result<(), ConfigConflictError> {
-        for (key, value) in [("client_secret", &self.client_secret), ("private_key", &self.private_key)] {
-            if value.as_ref().is_some_and(|text| !text.starts_with("${")) {
-                return Err(ConfigConflictError::PlainClientSecret { server: server(), key });
-            }
-        }
-        let is_machine = self.grant == McpOauthGrant::ClientCredentials;
-        let has_one = self.client_secret.is_some() != self.private_key.is_some();
-        if is_machine && (self.client_id.is_none() || !has_one) {
-            return Err(ConfigConflictError::NoClientCredentials { server: server() });
-        }
-        if !is_machine && self.private_key.is_some() {
-            return Err(ConfigConflictError::KeyWithoutGrant { server: server() });
-        }
-        Ok(())
-    }
-}
-
 /// An error in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
@@ -563,6 +517,15 @@ enum ConfigConflictError {
     NoClientCredentials { server: String },
     #[error("mcp.servers.{server}.oauth.private_key is for grant: client_credentials")]
     KeyWithoutGrant { server: String },
+    #[error(
+        "mcp.servers.{server}.oauth with grant: cross_app_access needs client_id, client_secret, and identity_provider \
+         with issuer, token_endpoint, client_id, and either id_token or refresh_token"
+    )]
+    IncompleteIdentity { server: String },
+    #[error("mcp.servers.{server}.oauth.identity_provider is for grant: cross_app_access")]
+    IdentityWithoutGrant { server: String },
+    #[error("mcp.servers.{server}.oauth.identity_provider.{key} must begin with https://, because tokens go there")]
+    PlainIdentityAddress { server: String, key: &'static str },
     #[error("mcp.servers.{server} has args or env, but a url takes headers")]
     UrlWithArguments { server: String },
     #[error("acp_agents.{agent} needs a command that starts it")]

@@ -32,7 +32,7 @@ while read -r line; do
     esac
 done"#;
 
-fn configured(server: &str) -> House {
+pub(super) fn configured(server: &str) -> House {
     let house = House::with(&[("Boat.md", "12 volts\n")]);
     house.write("server.sh", PROGRAM_SERVER.as_bytes());
     let before = String::from_utf8_lossy(&std::fs::read(house.path("W/config.yaml")).unwrap_or_default()).into_owned();
@@ -199,7 +199,7 @@ impl AccountServer {
 }
 
 /// Signs in: the browser is a script that writes down the address; `come_back` makes the address with which it returns.
-fn login(house: &House, server: &str, come_back: impl FnOnce(&Value) -> String) -> crate::program::Done {
+pub(super) fn login(house: &House, server: &str, come_back: impl FnOnce(&Value) -> String) -> crate::program::Done {
     let noted = house.path("address");
     let _ = std::fs::remove_file(&noted);
     let script = format!("#!/bin/sh\nprintf %s \"$1\" > '{0}.new' && mv '{0}.new' '{0}'\n", noted.display());
@@ -236,7 +236,7 @@ fn login(house: &House, server: &str, come_back: impl FnOnce(&Value) -> String) 
     })
 }
 
-fn decoded(text: &str) -> String {
+pub(super) fn decoded(text: &str) -> String {
     let text = text.replace('+', " ");
     let mut parts = text.split('%');
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -248,7 +248,7 @@ fn decoded(text: &str) -> String {
     whole
 }
 
-fn agreed(asked: &Value) -> String {
+pub(super) fn agreed(asked: &Value) -> String {
     let text = |name: &str| asked[name].as_str().unwrap_or_default();
     format!("{}?code=the-code&state={}", text("redirect_uri"), text("state"))
 }

@@ -69,6 +69,8 @@ fn the_embedded_file_is_good_and_names_what_the_program_does_without_it() {
         "url",
         "headers",
         "oauth",
+        "cross_app_access",
+        "identity_provider",
     ] {
         assert!(system::DEFAULT_CONFIG.contains(key), "{key} is not explained");
     }
@@ -179,6 +181,22 @@ fn what_does_not_fit_together_is_said() {
         ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {client_id: b, private_key: c}}\n", "private_key must be"),
         ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {client_id: b, private_key: '${K}'}}\n", "is for grant"),
         ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {grant: client_credentials, client_id: b}}\n", "either"),
+        (
+            "mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {identity_provider: {client_id: b}}}\n",
+            "identity_provider is for grant",
+        ),
+        (
+            "mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {identity_provider: {id_token: c}}}\n",
+            "identity_provider.id_token must be",
+        ),
+        (
+            "mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {identity_provider: {issuer: 'http://idp.example'}}}\n",
+            "identity_provider.issuer must begin with https",
+        ),
+        (
+            "mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {grant: cross_app_access, client_id: b}}\n",
+            "either id_token or refresh_token",
+        ),
     ];
     for (text, word) in table {
         let error = merge(&[parse(text)]).expect_err(text);

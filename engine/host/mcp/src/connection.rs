@@ -101,7 +101,7 @@ impl McpConnection {
 
     fn signs_in_by_itself(&self) -> bool {
         match &self.server.way {
-            McpTransport::Http { sign_in, .. } => sign_in.grant == McpOauthGrant::ClientCredentials,
+            McpTransport::Http { sign_in, .. } => sign_in.grant != McpOauthGrant::AuthorizationCode,
             McpTransport::Program { .. } => false,
         }
     }
@@ -364,7 +364,7 @@ impl McpConnection {
                 let way = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(sent)
                     .max_sse_event_size(MAX_SSE_EVENT_BYTES);
-                if sign_in.grant == McpOauthGrant::ClientCredentials {
+                if sign_in.grant != McpOauthGrant::AuthorizationCode {
                     let (http, machine) = machine_sign_in::begin(url, sign_in).await?;
                     *self.machine.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(machine));
                     let connected = client.serve(StreamableHttpClientTransport::with_client(http, way)).await;

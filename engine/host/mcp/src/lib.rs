@@ -4,7 +4,9 @@
 //! One thread does all the work. Servers aren't trusted, so everything they send is bounded. Whether a tool may be
 //! called is decided elsewhere.
 
+mod authorization_discovery;
 mod connection;
+mod cross_app_access;
 mod machine_sign_in;
 mod offers;
 mod project_root;
@@ -15,6 +17,7 @@ mod tool_result;
 mod user_forms;
 
 pub use agent::server_form::{FormAnswer, FormFieldKind, UserForm, UserFormField};
+pub use cross_app_access::McpIdentityProvider;
 pub use offers::PendingMaterial;
 pub use server_requests::{FormAnswerSender, SamplingAnswerSender, ServerRequestUser};
 pub use sign_in::{McpSignIn, SIGN_IN_TIMEOUT, SignInError, TokenVault, TokenVaultError, sign_in, sign_out};
@@ -185,7 +188,8 @@ pub enum McpError {
         /// The rights that are missing.
         scope: Option<String>,
     },
-    /// The server, or its authorization server, doesn't take the client's own secret or key.
+    /// The server, or its authorization server, doesn't take the client's own secret or key, or what an identity
+    /// provider says of the user.
     #[error("can't sign in at the MCP server {server} ({why}); check its oauth in the configuration")]
     ClientRefused {
         /// Name of the server.

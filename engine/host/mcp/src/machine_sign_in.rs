@@ -1,7 +1,10 @@
 //! Signing in at MCP servers without a person: a registered client gets tokens for its own secret or private key (OAuth
-//! client credentials). Tokens stay in memory, because they can be had again at any time.
+//! client credentials), or for what an identity provider says of the user. Tokens stay in memory, because they can be
+//! had again at any time.
 
+use crate::cross_app_access::IdentityExchange;
 use crate::sign_in::McpSignIn;
+use agent::config::McpOauthGrant;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Url;
@@ -44,6 +47,12 @@ pub(crate) enum MachineSignInError {
     /// The configuration is incomplete.
     #[error("client_id, and client_secret or private_key, are missing")]
     Incomplete,
+    /// The configuration names no client, or nobody who vouches for the user.
+    #[error("client_id, client_secret or identity_provider is missing")]
+    IncompleteIdentity,
+    /// The user's token can't be exchanged.
+    #[error("{0}")]
+    Identity(String),
     /// The server names no authorization server. The secret isn't sent to a guessed address.
     #[error("the server doesn't say where to get tokens")]
     Undescribed,
@@ -68,6 +77,7 @@ pub(crate) enum MachineSignInError {
 enum ClientProof {
     Secret(ClientCredentialsConfig),
     Key(AssertionRequest),
+    Identity(IdentityExchange),
 }
 
 /// What is needed for a token request that a private key signs.
@@ -93,7 +103,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// Returns the address for tokens, if a secret may be sent there.
-fn checked_endpoint(server: &Url, endpoint: &str) -> Result<Url, MachineSignInError> {
+pub(crate) fn checked_endpoint(server: &Url, endpoint: &str) -> Result<Url, MachineSignInError> {
     let plain = || MachineSignInError::PlainEndpoint(endpoint.chars().take(MAX_REFUSAL_CHARS).collect());
     if server.scheme() != "https" && !is_loopback(server) {
         return Err(MachineSignInError::PlainServer(server.origin().ascii_serialization()));
@@ -214,6 +224,7 @@ impl ClientProof {
                 Ok(())
             }
             ClientProof::Key(request) => request.exchange().await,
+            ClientProof::Identity(request) => request.exchange().await,
         }
     }
 }
@@ -233,7 +244,7 @@ pub(crate) async fn begin(
     server.set_fragment(None);
     let endpoint = checked_endpoint(&server, &found.metadata.token_endpoint)?;
     let audience = found.metadata.issuer.clone().unwrap_or_else(|| endpoint.origin().ascii_serialization());
-    manager.set_metadata(found.metadata);
+    manager.set_metadata(found.metadata.clone());
     let mut scopes = settings.scopes.clone();
     if scopes.is_empty() {
         scopes = manager.select_initial_scopes(&[]).await;
@@ -242,21 +253,26 @@ pub(crate) async fn begin(
     let store = InMemoryCredentialStore::new();
     manager.set_credential_store(store.clone());
     let resource = server.to_string();
-    let proof = match (&settings.client_secret, &settings.private_key) {
-        (Some(client_secret), None) => {
+    let proof = match (settings.grant, &settings.client_secret, &settings.private_key) {
+        (McpOauthGrant::CrossAppAccess, _, _) => {
+            // As below: the manager renews nothing.
+            manager.configure_client(OAuthClientConfig::new(&client_id, endpoint.as_str()))?;
+            ClientProof::Identity(IdentityExchange::new(settings, &found.metadata, resource, scopes, store)?)
+        }
+        (_, Some(client_secret), None) => {
             let (client_secret, resource) = (client_secret.clone(), Some(resource));
             let config = ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource };
             manager.validate_client_credentials_metadata(&config)?;
             manager.configure_client_credentials(&config)?;
             ClientProof::Secret(config)
         }
-        (None, Some(key)) => {
+        (_, None, Some(key)) => {
             let key = signing_key(key).ok_or(MachineSignInError::Key)?;
             // The manager renews nothing; it wants to know the client to say so.
             manager.configure_client(OAuthClientConfig::new(&client_id, endpoint.as_str()))?;
             ClientProof::Key(AssertionRequest { client_id, key, endpoint, audience, resource, scopes, store })
         }
-        (None, None) | (Some(_), Some(_)) => return Err(MachineSignInError::Incomplete),
+        (_, None, None) | (_, Some(_), Some(_)) => return Err(MachineSignInError::Incomplete),
     };
     proof.exchange(&manager).await?;
     let client = AuthClient::new(reqwest::Client::default(), manager);

@@ -1,11 +1,15 @@
 //! Signing in at MCP servers with OAuth: a page in the user's browser gives a code to a port of this computer, and the
 //! server's authorization server gives tokens for the code. Tokens are kept where other secrets are.
 
+use crate::authorization_discovery::find_authorization_server;
+use crate::cross_app_access::McpIdentityProvider;
+use crate::machine_sign_in::checked_endpoint;
 use crate::{McpError, McpServer, McpTransport, SERVER_START_TIMEOUT};
-use agent::config::McpOauthGrant;
+use agent::config::{McpOauthConfig, McpOauthGrant};
+use reqwest::Url;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore, OAuthClientConfig,
-    StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource, AuthorizationRequest,
+    AuthorizationSession, CredentialStore, OAuthClientConfig, StoredCredentials,
 };
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -41,6 +45,27 @@ pub struct McpSignIn {
     pub private_key: Option<String>,
     /// The scopes to ask for; those that the server names if it's empty.
     pub scopes: Vec<String>,
+    /// Who vouches for the user. It's never written anywhere.
+    #[serde(skip)]
+    pub identity_provider: Option<McpIdentityProvider>,
+}
+
+impl McpSignIn {
+    /// Reads what the configuration says about a server. `expand` returns a value with the secrets that it names.
+    ///
+    /// # Errors
+    /// Returns the error of `expand`, such as a missing secret.
+    pub fn configured<E>(oauth: &McpOauthConfig, expand: impl Fn(&str) -> Result<String, E>) -> Result<McpSignIn, E> {
+        let secret = |value: &Option<String>| value.as_deref().map(&expand).transpose();
+        Ok(McpSignIn {
+            grant: oauth.grant,
+            client_id: oauth.client_id.clone(),
+            client_secret: secret(&oauth.client_secret)?,
+            private_key: secret(&oauth.private_key)?,
+            scopes: oauth.scopes.clone(),
+            identity_provider: McpIdentityProvider::configured(&oauth.identity_provider, secret)?,
+        })
+    }
 }
 
 /// Why tokens can't be kept or read.
@@ -149,10 +174,18 @@ impl ServerTokens {
     /// Returns what adds tokens to requests and renews them; `None` if nobody has signed in.
     pub(crate) async fn manager(&self, settings: &McpSignIn) -> Result<Option<AuthorizationManager>, AuthError> {
         let kept = self.read().await.map_err(|error| AuthError::CredentialStoreError(error.to_string()))?;
-        if kept.credentials.is_none() {
+        let Some(credentials) = kept.credentials.filter(|known| known.token_response.is_some()) else {
+            return Ok(None);
+        };
+        let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
+        let found = find_authorization_server(&manager, &self.url, None).await?;
+        // A refresh token of a known authorization server isn't sent to an address that is only assumed.
+        let is_lost =
+            credentials.issuer.is_some() && found.source == AuthorizationMetadataSource::LegacyEndpointFallback;
+        if is_lost || check_addresses(&self.url, &found.metadata).is_err() {
             return Ok(None);
         }
-        let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
+        manager.set_metadata(found.metadata);
         manager.set_credential_store(self.clone());
         if !manager.initialize_from_store().await? {
             return Ok(None);
@@ -166,6 +199,15 @@ impl ServerTokens {
         }
         Ok(Some(manager))
     }
+}
+
+/// Checks that codes and tokens go only to safe addresses.
+fn check_addresses(server: &str, metadata: &AuthorizationMetadata) -> Result<(), SignInError> {
+    let server = Url::parse(server).map_err(|error| SignInError::Refused(error.to_string()))?;
+    for endpoint in [&metadata.token_endpoint, &metadata.authorization_endpoint] {
+        checked_endpoint(&server, endpoint).map_err(|error| SignInError::Refused(error.to_string()))?;
+    }
+    Ok(())
 }
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Send + 'a>>;
@@ -266,7 +308,8 @@ async fn sign_in_at(
     let before = tokens.read().await?;
     let mut manager = AuthorizationManager::new(url).await.map_err(|error| refused(&error))?;
     manager.set_credential_store(tokens.clone());
-    let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| refused(&error))?;
+    let found = find_authorization_server(&manager, url, challenge).await.map_err(|error| refused(&error))?;
+    check_addresses(url, &found.metadata)?;
     let is_metadata_url = |id: &String| id.starts_with("https://");
     let takes_metadata_url = found.metadata.additional_fields.get("client_id_metadata_document_supported")
         == Some(&serde_json::Value::Bool(true));
@@ -333,7 +376,7 @@ pub fn sign_in(
     let McpTransport::Http { url, sign_in: settings, .. } = &server.way else {
         return Err(SignInError::NotRemote(server.name.clone()));
     };
-    if settings.grant == McpOauthGrant::ClientCredentials {
+    if settings.grant != McpOauthGrant::AuthorizationCode {
         return Err(SignInError::NotByUser(server.name.clone()));
     }
     // The provider is installed once per process. Another part of the program may already have done it.

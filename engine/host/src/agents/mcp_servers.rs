@@ -86,16 +86,10 @@ fn configured_server(
         },
         (None, Some(url)) => {
             check_server_address(url, config)?;
-            let secret =
-                |value: &Option<String>| value.as_ref().map(|value| expand_secrets(value, secrets)).transpose();
-            let oauth = &server.oauth;
-            let sign_in = McpSignIn {
-                grant: oauth.grant,
-                client_id: oauth.client_id.clone(),
-                client_secret: secret(&oauth.client_secret)?,
-                private_key: secret(&oauth.private_key)?,
-                scopes: oauth.scopes.clone(),
-            };
+            if let Some(address) = &server.oauth.identity_provider.token_endpoint {
+                check_server_address(address, config)?;
+            }
+            let sign_in = McpSignIn::configured(&server.oauth, |value| expand_secrets(value, secrets))?;
             McpTransport::Http { url: url.clone(), headers: filled(&server.headers)?, sign_in }
         }
         (None, None) => return Ok(None),
