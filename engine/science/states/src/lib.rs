@@ -15,6 +15,7 @@
 
 mod all_folders;
 mod comparison;
+mod copied_states;
 mod files;
 mod folder;
 mod moves;
@@ -31,6 +32,7 @@ pub use all_folders::{all_folders_bytes, thin_least_used};
 pub use comparison::{
     ComparedValue, ComparisonError, DifferingVariable, LoneVariable, StateComparison, run_comparison,
 };
+pub use copied_states::{bring_states, copy_states, remove_states};
 pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads};
 pub use folder::{ReplayPlan, StateFolder};
 pub use moves::StateMove;
@@ -144,6 +146,14 @@ pub enum StateError {
     /// A state has too many bytes to be shared.
     #[error("they take {megabytes} MB; at most {most} MB can be shared")]
     TooLargeToShare {
+        /// Size of the state's files.
+        megabytes: u64,
+        /// Their maximum size.
+        most: u64,
+    },
+    /// A state has too many bytes to be copied.
+    #[error("they take {megabytes} MB, and at most {most} MB can be copied")]
+    TooLargeToCopy {
         /// Size of the state's files.
         megabytes: u64,
         /// Their maximum size.
