@@ -111,73 +111,74 @@ fn make_folders(folder: &Path) -> Result<(), StateError> {
     Ok(())
 }
 
-/// Gives a copy of a note, which has no states yet, the current state of the note and those that led to it, as far as
-/// they have at most this many bytes together. Returns the current state; `None` if there is none to copy.
-///
-/// The note's kernel may run meanwhile. Earlier states that aren't copied count as thinned.
-///
-/// # Errors
-/// Returns an error if the current state can't be read or written, or is too large. The copy then has no variables.
-pub fn copy_states(from: &Path, to: &Path, most_bytes: u64) -> Result<Option<String>, StateError> {
-    if is_there(&to.join("heads")) {
-        return Ok(None);
-    }
-    let states = StateFolder::open_for_reading(from, "")?;
-    let Some(current) = states.heads().current().map(ToOwned::to_owned) else { return Ok(None) };
-    make_folders(to)?;
-    let mut copier = StateCopier { from, to, is_checked: false, left_bytes: most_bytes };
-    copier.copy_state(&current)?;
-    let line: Vec<&StateRecord> = states.ancestors(Some(&current)).collect();
-    for record in line.iter().skip(1).filter(|record| states.kept.contains_key(&record.state)) {
-        // Without it, its cells run again if it's needed.
-        if let Err(StateError::TooLargeToCopy { .. }) = copier.copy_state(&record.state) {
-            break;
-        }
-    }
-    write_index(to, &line)?;
-    let branches = BTreeMap::from([(MAIN_BRANCH.to_owned(), Some(current.clone()))]);
-    write_heads(to, &StateHeads { branch: MAIN_BRANCH.to_owned(), branches, ..StateHeads::default() })?;
-    Ok(Some(current))
-}
-
-/// Brings the current state of a note's copy, and those of its line that are new, into the note's folder of states.
-/// Returns its ID. Nothing that the folder has is replaced, and no branch names it: [`crate::StateMove::Take`] does.
-///
-/// The note's kernel may run meanwhile.
-///
-/// # Errors
-/// Returns an error if the state can't be read or written, is damaged or too large.
-pub fn bring_states(from: &Path, to: &Path) -> Result<Option<String>, StateError> {
-    let states = StateFolder::open_for_reading(from, "")?;
-    let Some(current) = states.heads().current().map(ToOwned::to_owned) else { return Ok(None) };
-    make_folders(to)?;
-    let mut copier = StateCopier { from, to, is_checked: true, left_bytes: MAX_BROUGHT_BYTES };
-    copier.copy_state(&current)?;
-    let earlier = states.ancestors(Some(&current)).skip(1).take(MAX_BROUGHT_STATES);
-    for record in earlier.take_while(|record| !is_there(&to.join("states").join(&record.state))) {
-        // A thinned or lost one ends the line, as it does for a state of another device.
-        if copier.copy_state(&record.state).is_err() {
-            break;
-        }
-    }
-    Ok(Some(current))
-}
-
-/// Deletes a note's folder of states, after waiting until no kernel writes in it.
-///
-/// # Errors
-/// Returns an error if a kernel uses the folder, or something can't be deleted.
-pub fn remove_states(folder: &Path) -> Result<(), StateError> {
-    if !is_there(folder) {
-        return Ok(());
-    }
-    // Windows deletes no file that is open, so the lock is only waited for.
-    drop(lock_folder(folder, LOCK_TIMEOUT)?);
-    std::fs::remove_dir_all(folder).map_err(|source| StateError::write(folder, source))
-}
-
 impl StateFolder {
-    /// Adds a state that [`bring_states`] has put into this folder, and those of its line that came along.
+    /// Gives a copy of a note, which has no states yet, the current state of the note and those that led to it, as far
+    /// as they have at most this many bytes together. Returns the current state; `None` if there is none to copy.
+    ///
+    /// The note's kernel may run meanwhile. Earlier states that aren't copied count as thinned.
+    ///
+    /// # Errors
+    /// Returns an error if the current state can't be read or written, or is too large. The copy then has no variables.
+    pub fn copy_line(from: &Path, to: &Path, most_bytes: u64) -> Result<Option<String>, StateError> {
+        if is_there(&to.join("heads")) {
+            return Ok(None);
+        }
+        let states = StateFolder::open_for_reading(from, "")?;
+        let Some(current) = states.heads().current().map(ToOwned::to_owned) else { return Ok(None) };
+        make_folders(to)?;
+        let mut copier = StateCopier { from, to, is_checked: false, left_bytes: most_bytes };
+        copier.copy_state(&current)?;
+        let line: Vec<&StateRecord> = states.ancestors(Some(&current)).collect();
+        for record in line.iter().skip(1).filter(|record| states.kept.contains_key(&record.state)) {
+            // Without it, its cells run again if it's needed.
+            if let Err(StateError::TooLargeToCopy { .. }) = copier.copy_state(&record.state) {
+                break;
+            }
+        }
+        write_index(to, &line)?;
+        let branches = BTreeMap::from([(MAIN_BRANCH.to_owned(), Some(current.clone()))]);
+        write_heads(to, &StateHeads { branch: MAIN_BRANCH.to_owned(), branches, ..StateHeads::default() })?;
+        Ok(Some(current))
+    }
+
+    /// Brings the current state of a note's copy, and those of its line that are new, into the note's folder of states.
+    /// Returns its ID. Nothing that the folder has is replaced, and no branch names it yet
+    /// ([`crate::StateMove::Take`]).
+    ///
+    /// The note's kernel may run meanwhile.
+    ///
+    /// # Errors
+    /// Returns an error if the state can't be read or written, is damaged or too large.
+    pub fn bring_line(from: &Path, to: &Path) -> Result<Option<String>, StateError> {
+        let states = StateFolder::open_for_reading(from, "")?;
+        let Some(current) = states.heads().current().map(ToOwned::to_owned) else { return Ok(None) };
+        make_folders(to)?;
+        let mut copier = StateCopier { from, to, is_checked: true, left_bytes: MAX_BROUGHT_BYTES };
+        copier.copy_state(&current)?;
+        let earlier = states.ancestors(Some(&current)).skip(1).take(MAX_BROUGHT_STATES);
+        for record in earlier.take_while(|record| !is_there(&to.join("states").join(&record.state))) {
+            // A thinned or lost one ends the line, as it does for a state of another device.
+            if copier.copy_state(&record.state).is_err() {
+                break;
+            }
+        }
+        Ok(Some(current))
+    }
+
+    /// Deletes a note's folder of states, after waiting until no kernel writes in it.
+    ///
+    /// # Errors
+    /// Returns an error if a kernel uses the folder, or something can't be deleted.
+    pub fn remove_folder(folder: &Path) -> Result<(), StateError> {
+        if !is_there(folder) {
+            return Ok(());
+        }
+        // Windows deletes no file that is open, so the lock is only waited for.
+        drop(lock_folder(folder, LOCK_TIMEOUT)?);
+        std::fs::remove_dir_all(folder).map_err(|source| StateError::write(folder, source))
+    }
+
+    /// Adds a state that [`StateFolder::bring_line`] has put into this folder, and those of its line that came along.
     ///
     /// # Errors
     /// Returns an error if the state or a segment of it isn't there, or the state is damaged.
@@ -238,12 +239,19 @@ mod tests {
     fn a_copy_begins_with_the_variables_and_its_own_come_back_as_a_branch() {
         let (note, copy) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let mut ours = StateFolder::open(note.path(), PACK).expect("opened");
-        assert!(copy_states(note.path(), copy.path(), u64::MAX).expect("read").is_none(), "there is no state yet");
+        assert!(
+            StateFolder::copy_line(note.path(), copy.path(), u64::MAX).expect("read").is_none(),
+            "there is no state yet"
+        );
         let first = save(&mut ours, 0, 1);
         let second = save(&mut ours, 1, 2);
         // The note's kernel has the folder open all the time.
-        assert_eq!(copy_states(note.path(), copy.path(), u64::MAX).expect("copied"), Some(second.clone()));
-        assert_eq!(copy_states(note.path(), copy.path(), u64::MAX).expect("read"), None, "it has variables now");
+        assert_eq!(StateFolder::copy_line(note.path(), copy.path(), u64::MAX).expect("copied"), Some(second.clone()));
+        assert_eq!(
+            StateFolder::copy_line(note.path(), copy.path(), u64::MAX).expect("read"),
+            None,
+            "it has variables now"
+        );
         let mut theirs = StateFolder::open(copy.path(), PACK).expect("opened");
         assert_eq!(memory(&mut theirs, &second), [1, 2, 0, 0]);
         assert_eq!(theirs.lineage(Some(&second)).len(), 2);
@@ -252,7 +260,7 @@ mod tests {
         let (third, fourth) = (save(&mut theirs, 2, 3), save(&mut theirs, 3, 4));
         let own = save(&mut ours, 2, 9);
 
-        assert_eq!(bring_states(copy.path(), note.path()).expect("brought"), Some(fourth.clone()));
+        assert_eq!(StateFolder::bring_line(copy.path(), note.path()).expect("brought"), Some(fourth.clone()));
         assert!(matches!(ours.record(&fourth), Err(StateError::NoSuchState)), "the kernel doesn't know it yet");
         ours.add_brought(&fourth).expect("added");
         let take = |ours: &StateFolder, name: &str| {
@@ -272,9 +280,9 @@ mod tests {
 
         assert!(matches!(lock_folder(copy.path(), std::time::Duration::ZERO), Err(StateError::InUse { .. })));
         drop(theirs);
-        remove_states(copy.path()).expect("removed");
+        StateFolder::remove_folder(copy.path()).expect("removed");
         assert!(!copy.path().exists());
-        remove_states(copy.path()).expect("nothing to remove");
+        StateFolder::remove_folder(copy.path()).expect("nothing to remove");
         assert_eq!(memory(&mut ours, &fourth), [1, 0, 3, 4], "nothing of it was in the copy");
     }
 
@@ -283,14 +291,14 @@ mod tests {
         let (note, copy) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let mut ours = StateFolder::open(note.path(), PACK).expect("opened");
         let (first, second) = (save(&mut ours, 0, 1), save(&mut ours, 0, 2));
-        let refused = copy_states(note.path(), copy.path(), 10);
+        let refused = StateFolder::copy_line(note.path(), copy.path(), 10);
         assert!(matches!(refused, Err(StateError::TooLargeToCopy { .. })), "{refused:?}");
         assert!(!copy.path().join("heads").exists());
         let size = |name: &str| std::fs::metadata(note.path().join("states").join(name)).expect("a file").len();
         let file = read_state(note.path(), &second).expect("read");
         let segments = file.segments.iter().map(|name| note.path().join("segments").join(name));
         let needed = size(&second) + segments.map(|path| std::fs::metadata(path).expect("a file").len()).sum::<u64>();
-        copy_states(note.path(), copy.path(), needed).expect("copied");
+        StateFolder::copy_line(note.path(), copy.path(), needed).expect("copied");
         let theirs = StateFolder::open(copy.path(), PACK).expect("opened");
         assert!(theirs.kept.contains_key(&second) && !theirs.kept.contains_key(&first));
         let plan = theirs.replay_plan(&first).expect("a plan");
@@ -302,7 +310,7 @@ mod tests {
         let (note, copy) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let mut ours = StateFolder::open(note.path(), PACK).expect("opened");
         save(&mut ours, 0, 1);
-        copy_states(note.path(), copy.path(), u64::MAX).expect("copied");
+        StateFolder::copy_line(note.path(), copy.path(), u64::MAX).expect("copied");
         let mut theirs = StateFolder::open(copy.path(), PACK).expect("opened");
         let state = save(&mut theirs, 1, 2);
         let file = read_state(copy.path(), &state).expect("read");
@@ -312,7 +320,7 @@ mod tests {
         let whole = std::fs::read(place(&file.segments[new])).expect("read");
         let before = crate::folder_bytes(note.path());
         let refuse = || {
-            let refused = bring_states(copy.path(), note.path());
+            let refused = StateFolder::bring_line(copy.path(), note.path());
             assert!(matches!(refused, Err(StateError::Damaged { .. })), "{refused:?}");
             assert_eq!(crate::folder_bytes(note.path()), before);
         };
@@ -329,6 +337,6 @@ mod tests {
         crate::files::write_state(copy.path(), &forged).expect("written");
         refuse();
         crate::files::write_state(copy.path(), &file).expect("written");
-        assert_eq!(bring_states(copy.path(), note.path()).expect("brought"), Some(state));
+        assert_eq!(StateFolder::bring_line(copy.path(), note.path()).expect("brought"), Some(state));
     }
 }

@@ -32,7 +32,6 @@ pub use all_folders::{all_folders_bytes, thin_least_used};
 pub use comparison::{
     ComparedValue, ComparisonError, DifferingVariable, LoneVariable, StateComparison, run_comparison,
 };
-pub use copied_states::{bring_states, copy_states, remove_states};
 pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads};
 pub use folder::{ReplayPlan, StateFolder};
 pub use moves::StateMove;

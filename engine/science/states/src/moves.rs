@@ -25,7 +25,8 @@ pub enum StateMove {
     Pin(String, Option<String>),
     /// Unpins this state, so that it may be thinned again.
     Unpin(String),
-    /// Adds a branch with this name, which continues from this state. [`crate::bring_states`] has put it into the folder.
+    /// Adds a branch with this name, which continues from this state: one that
+    /// [`crate::StateFolder::bring_line`] has put into the folder.
     Take(String, String),
     /// Moves to the state of another device that lies in the folder for received ones
     /// ([`crate::StateFolder::receive`]).
