@@ -102,7 +102,8 @@ fn report_new_fork(scene: &mut CommandContext<'_>, forks: &OpenForks, fork: &For
     if scene.json {
         let branch = fork.git.as_ref().map(|git| &git.branch);
         let line = json!({"type": "fork", "name": fork.name, "volume": fork.volume_name, "folder": folder,
-            "branch": branch, "files": fork.files, "bytes": fork.bytes, "variables": fork.states.len(), "left_out": fork.left_out});
+            "branch": branch, "files": fork.files, "bytes": fork.bytes, "variables": fork.states.len(),
+            "left_out": fork.left_out});
         writeln!(scene.out, "{line}")?;
     } else {
         let branch = fork.git.as_ref().map_or_else(String::new, |git| format!(", branch {}", git.branch));

@@ -30,8 +30,8 @@ impl ForkStore {
         Ok(fork)
     }
 
-    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if it has commits that
-    /// the branch began without.
+    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if it
+    /// has commits that the branch began without.
     ///
     /// # Errors
     /// Returns an error if something can't be removed; what is left of the fork can be discarded again.

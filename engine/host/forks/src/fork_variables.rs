@@ -154,8 +154,8 @@ impl OpenForks {
         Ok(adopted)
     }
 
-    /// Returns the name of the note's new fork of variables; `None` if no cell has run in the copy, or its variables are
-    /// adopted already.
+    /// Returns the name of the note's new fork of variables; `None` if no cell has run in the copy, or its variables
+    /// are adopted already.
     fn adopt_note_variables(
         &self,
         fork: &str,

@@ -319,8 +319,8 @@ impl OpenForks {
         obstacle.map_or(Ok(()), |why| Err(ForkError::Refused(why)))
     }
 
-    /// Adopts changes of a fork in its project, and adds the variables of its notes to theirs. If an earlier change of the project was interrupted, finishes that
-    /// instead, and returns what it was.
+    /// Adopts changes of a fork in its project, and adds the variables of its notes to theirs, as forks. If an earlier
+    /// change of the project was interrupted, finishes that instead, and returns what it was.
     ///
     /// # Errors
     /// Returns an error if the project can't be changed, a run is active in the fork, or both have changed the same.
