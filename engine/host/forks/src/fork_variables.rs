@@ -21,23 +21,23 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_FORKED_NOTES: usize = 200;
 
 /// A note that stays open until this is dropped.
-struct HeldNote<'a> {
+struct ForkNoteHold<'a> {
     handle: &'a Handle,
     note: DocId,
 }
 
-impl Drop for HeldNote<'_> {
+impl Drop for ForkNoteHold<'_> {
     fn drop(&mut self) {
         // If the session has ended, the note is no longer held.
         let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }
 
-impl<'a> HeldNote<'a> {
+impl<'a> ForkNoteHold<'a> {
     /// Opens a note and waits until its text and its executions can be read.
-    fn open(handle: &'a Handle, note: DocId) -> Result<HeldNote<'a>, ForkError> {
+    fn open(handle: &'a Handle, note: DocId) -> Result<ForkNoteHold<'a>, ForkError> {
         handle.run_command(Command::HoldNote { note })?;
-        let held = HeldNote { handle, note };
+        let held = ForkNoteHold { handle, note };
         let look = move |session: &Session| match session.note(note) {
             Some(open) => match &open.phase {
                 NotePhase::Failed(why) => Some(Err(why.clone())),
@@ -115,7 +115,7 @@ impl OpenForks {
     ) -> Result<Option<(String, u64)>, ForkError> {
         let workspace = self.handle.workspace_folder();
         let (from, to) = (states_folder(workspace, note), states_folder(workspace, copy));
-        let (original, held) = (HeldNote::open(&self.handle, note)?, HeldNote::open(&self.handle, copy)?);
+        let (original, held) = (ForkNoteHold::open(&self.handle, note)?, ForkNoteHold::open(&self.handle, copy)?);
         if !original.read(Note::saves_states)? || !held.read(Note::saves_states)? {
             return Ok(None);
         }
@@ -169,7 +169,7 @@ impl OpenForks {
         if ours.branches.values().flatten().any(|state| state == current) {
             return Ok(None);
         }
-        let held = HeldNote::open(&self.handle, note)?;
+        let held = ForkNoteHold::open(&self.handle, note)?;
         if !held.read(Note::saves_states)? {
             return Err(ForkError::Refused("the note's own variables aren't saved".to_owned()));
         }
