@@ -137,6 +137,13 @@ pub enum Command {
         /// Outputs of the notebook's cells. Code and time are filled in by the session.
         executions: Vec<Execution>,
     },
+    /// Gives the cells of a note in a fork, which haven't run there, the executions of the note that it's a copy of.
+    TakeExecutions {
+        /// The note in the fork.
+        note: DocId,
+        /// The executions, by the cells of that note.
+        executions: Vec<Execution>,
+    },
     /// Runs a cell and, depending on the note's reactivity, its dependents and the cells that it needs.
     Run {
         /// The note that holds the cell.

@@ -226,6 +226,7 @@ impl SessionState {
             Command::TakeNotebook { note, notebook, executions } => {
                 self.files.notes.import_notebook(turn, note, &notebook, executions)
             }
+            Command::TakeExecutions { note, executions } => self.files.notes.take_executions(turn, note, executions),
             Command::Run { note, cell } => {
                 self.files.run_cell(turn, &self.kernels, &self.sync, &self.workspace, note, cell)
             }

@@ -18,6 +18,7 @@ mod devices;
 mod environments;
 mod external_agents;
 mod follower;
+mod fork_variables;
 mod forks;
 mod forms;
 #[cfg(target_os = "linux")]

@@ -6,8 +6,8 @@ use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, parse, res
 use crate::arguments::ForksArguments;
 use crate::new_fork::{open_forks, unix_now};
 use forks::{
-    AdoptionChoice, AdoptionKind, AdoptionReport, ChangeSelection, ConflictPreference, ForkError, ForkRecord,
-    ProjectCommit,
+    AdoptedVariables, AdoptionChoice, AdoptionKind, AdoptionReport, ChangeSelection, ConflictPreference, ForkError,
+    ForkRecord, ProjectCommit,
 };
 use git_program::GitCaller;
 use serde_json::{Value, json};
@@ -148,12 +148,19 @@ fn print_report(
     let paths: Vec<&str> = report.steps.iter().map(|step| step.path.as_str()).collect();
     if scene.json {
         let skipped: Vec<Value> = report.skipped.iter().map(|(path, why)| json!({"path": path, "why": why})).collect();
+        let variables: Vec<Value> = report
+            .variables
+            .iter()
+            .map(|note| json!({"path": note.path, "fork": note.branch, "problem": note.problem}))
+            .collect();
         let line = json!({"fork": fork.name, "done": done, "files": paths, "commit": commit,
-            "not_committed": reason, "skipped": skipped});
+            "not_committed": reason, "skipped": skipped, "variables": variables});
         writeln!(scene.out, "{line}")?;
         return Ok(EXIT_DONE);
     }
-    if paths.is_empty() {
+    if paths.is_empty() && !report.variables.is_empty() {
+        writeln!(scene.out, "{done} fork {}: no file of {}", fork.name, escape_line(&fork.volume_name))?;
+    } else if paths.is_empty() {
         writeln!(scene.out, "Nothing to do: {} has all of it already.", escape_line(&fork.volume_name))?;
     } else {
         let files = if paths.len() == 1 { "file" } else { "files" };
@@ -171,6 +178,18 @@ fn print_report(
             (Some(id), _) => writeln!(scene.out, "Committed as {}.", id.get(..10).unwrap_or(&id))?,
             (None, Some(why)) => writeln!(scene.out, "Not committed, because {}.", escape_line(&why))?,
             (None, None) => {}
+        }
+    }
+    for AdoptedVariables { path, branch, problem } in &report.variables {
+        let path = escape_line(path);
+        if let Some(branch) = branch {
+            let branch = escape_line(branch);
+            writeln!(scene.out, "The variables of {path} in the fork are now its fork of variables {branch}.")?;
+            writeln!(scene.out, "  compare them: tracebook kernels compare {path} main '{branch}'")?;
+            writeln!(scene.out, "  take them over: tracebook kernels adopt {path} --as '{branch}'")?;
+        }
+        if let Some(why) = problem {
+            writeln!(scene.errors, "tracebook: the variables of {path} stay in the fork: {}", escape_block(why))?;
         }
     }
     for (path, why) in &report.skipped {

@@ -22,9 +22,11 @@ impl From<ForkError> for CliError {
                 CliError { code: EXIT_FAILED, why: error.to_string() }
             }
             ForkError::Command(reject) => reject.into(),
-            ForkError::Gone(_) | ForkError::Unsaved(_) | ForkError::Unreadable(_) | ForkError::Disk(_) => {
-                CliError::workspace(error)
-            }
+            ForkError::Gone(_)
+            | ForkError::Unsaved(_)
+            | ForkError::Unreadable(_)
+            | ForkError::Variables(_)
+            | ForkError::Disk(_) => CliError::workspace(error),
         }
     }
 }
@@ -52,6 +54,7 @@ pub(super) fn left_out_lines(fork: &ForkRecord) -> Vec<String> {
         (&left.secret, "files with secrets"),
         (&left.nested, "repositories in the project"),
         (&left.links, "links out of the project"),
+        (&left.variables, "variables of notes"),
     ];
     let line = |(names, kind): &(&Vec<String>, &str)| {
         let more = names.len().saturating_sub(MAX_NAMES_IN_LINE);
@@ -99,7 +102,8 @@ fn report_new_fork(scene: &mut CommandContext<'_>, forks: &OpenForks, fork: &For
     if scene.json {
         let branch = fork.git.as_ref().map(|git| &git.branch);
         let line = json!({"type": "fork", "name": fork.name, "volume": fork.volume_name, "folder": folder,
-            "branch": branch, "files": fork.files, "bytes": fork.bytes, "left_out": fork.left_out});
+            "branch": branch, "files": fork.files, "bytes": fork.bytes, "variables": fork.states.len(),
+            "left_out": fork.left_out});
         writeln!(scene.out, "{line}")?;
     } else {
         let branch = fork.git.as_ref().map_or_else(String::new, |git| format!(", branch {}", git.branch));
@@ -112,6 +116,11 @@ fn report_new_fork(scene: &mut CommandContext<'_>, forks: &OpenForks, fork: &For
             fork.files,
             escape_line(&folder.display().to_string())
         )?;
+        match fork.states.len() {
+            0 => {}
+            1 => writeln!(scene.out, "  with the variables of one note")?,
+            count => writeln!(scene.out, "  with the variables of {count} notes")?,
+        }
         for line in left_out_lines(fork) {
             writeln!(scene.out, "  {}", escape_line(&line))?;
         }

@@ -425,6 +425,7 @@ fn moving_text(to: &KernelStateMove) -> &'static str {
         KernelStateMove::Adopt { .. } => "Taking its variables over…",
         KernelStateMove::Discard { .. } => "Discarding the fork…",
         KernelStateMove::Pin { .. } | KernelStateMove::Unpin { .. } => "Saving the choice…",
+        KernelStateMove::Take { .. } => "Adding the fork…",
         KernelStateMove::Receive => "Fetching the variables of the other device…",
         KernelStateMove::Switch { .. }
         | KernelStateMove::Undo

@@ -52,6 +52,13 @@ pub enum KernelStateMove {
         /// Id of the state.
         state: String,
     },
+    /// Adds a branch with a state that a fork of the project has brought into the note's folder of states.
+    Take {
+        /// Name of the branch.
+        name: String,
+        /// Id of the state.
+        state: String,
+    },
     /// Takes over the newest state that another device shares.
     Receive,
 }

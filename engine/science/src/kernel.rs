@@ -485,7 +485,7 @@ impl ScienceKernel {
         self.outbox.begin_reply(header.clone());
         self.outbox.send("status", json!({"execution_state": "busy"}));
         if let Some(after) = &cell.after
-            && let Err(why) = self.run_after(after)
+            && let Err(why) = self.run_after(after, &cell.label)
             && let Err(why) = self.give_up_saved(&why)
         {
             eprintln!("tracebook kernel: {why}");

@@ -164,6 +164,9 @@ fn move_heads(folder: &mut StateFolder, to: &StateMove, is_lasting: bool) -> Res
         StateMove::Receive => StateMove::To(folder.receive()?),
         other => other.clone(),
     };
+    if let StateMove::Take(_, state) = &to {
+        folder.add_brought(state)?;
+    }
     let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;
     if is_lasting {
         folder.set_heads(heads)?;

@@ -67,6 +67,26 @@ impl NotesState {
         Ok(())
     }
 
+    pub(super) fn take_executions(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        executions: Vec<Execution>,
+    ) -> Result<(), CommandError> {
+        self.ready_note(id)?;
+        self.create_note_document(turn, id);
+        let Some(note) = self.open.get_mut(&id) else { return Ok(()) };
+        for execution in executions {
+            if note.cell_code(execution.cell).is_some() && !note.executions.contains_key(&execution.cell) {
+                note.unsaved_outputs.insert(execution.cell);
+                note.executions.insert(execution.cell, execution);
+            }
+        }
+        note.runs += 1;
+        self.save_outputs(turn, id);
+        Ok(())
+    }
+
     pub(super) fn interrupt_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let Some(note) = self.open.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let KernelPhase::Busy(execution) = note.kernel else {

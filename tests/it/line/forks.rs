@@ -19,7 +19,7 @@ fn repository(house: &House) -> PathBuf {
 }
 
 /// A model that makes the calls that belong to the goal, each call in a turn of its own, and then ends.
-fn script(goals: Vec<(&'static str, Vec<(&'static str, Value)>)>) -> String {
+pub(super) fn script(goals: Vec<(&'static str, Vec<(&'static str, Value)>)>) -> String {
     model(move |turn, body| -> Said {
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         let said =
@@ -39,7 +39,7 @@ fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("write_file", json!({"path": path, "content": content}))
 }
 
-fn edit(path: &str, old: &str, new: &str) -> (&'static str, Value) {
+pub(super) fn edit(path: &str, old: &str, new: &str) -> (&'static str, Value) {
     ("edit_file", json!({"path": path, "old_content": old, "new_content": new}))
 }
 

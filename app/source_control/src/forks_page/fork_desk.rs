@@ -3,7 +3,7 @@
 use agent::memory::RecallOptions;
 use engine::UnixMillis;
 use forks::{
-    AdoptionChoice, AdoptionKind, AdoptionReport, ChangeMaker, ChangeSelection, ConflictPreference,
+    AdoptedVariables, AdoptionChoice, AdoptionKind, AdoptionReport, ChangeMaker, ChangeSelection, ConflictPreference,
     DEFAULT_FORK_LIMIT_BYTES, ForkChanges, ForkError, ForkOverview, ForkPhase, ForkWish, GitCaller, OpenForks,
     PreparedFork, ProjectCommit,
 };
@@ -346,14 +346,25 @@ fn make_change(forks: &OpenForks, fork: &str, change: ForkChange, seen: Option<&
 }
 
 fn adoption_words(verb: &str, report: &AdoptionReport) -> String {
-    if report.steps.is_empty() {
+    if report.steps.is_empty() && report.variables.is_empty() {
         return "Nothing to do: the project has all of it already.".to_owned();
     }
-    let mut words = format!("{verb} {}.", ui::text::counted(report.steps.len(), "file"));
+    let mut words = match report.steps.len() {
+        0 => "No file has changed.".to_owned(),
+        count => format!("{verb} {}.", ui::text::counted(count, "file")),
+    };
     match &report.commit {
         ProjectCommit::Made(id) => words.push_str(&format!(" Committed as {}.", id.get(..10).unwrap_or(id))),
         ProjectCommit::NotMade(why) => words.push_str(&format!(" Not committed, because {why}.")),
         ProjectCommit::NoRepository => {}
+    }
+    for AdoptedVariables { path, branch, problem } in &report.variables {
+        if let Some(branch) = branch {
+            words.push_str(&format!("\nThe variables of {path} in the fork are now its fork of variables {branch}."));
+        }
+        if let Some(why) = problem {
+            words.push_str(&format!("\nThe variables of {path} stay in the fork: {why}."));
+        }
     }
     for (path, why) in &report.skipped {
         words.push_str(&format!("\n{path} stays in the fork: {why}."));

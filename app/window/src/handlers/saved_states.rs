@@ -138,6 +138,7 @@ fn done_text(to: &KernelStateMove, note: &Note, report: &KernelStateReport) -> S
         KernelStateMove::Adopt { name } => format!("{current} continues with the variables of {name}."),
         KernelStateMove::Pin { .. } => "The state is pinned.".to_owned(),
         KernelStateMove::Unpin { .. } => "The state is no longer pinned.".to_owned(),
+        KernelStateMove::Take { name, .. } => format!("The variables of the fork {name} are there."),
         KernelStateMove::Receive => "The variables come from the other device now.".to_owned(),
         KernelStateMove::Fork { .. } | KernelStateMove::Switch { .. } => format!("Cells run in {current} now."),
         KernelStateMove::Undo | KernelStateMove::Redo | KernelStateMove::Fresh | KernelStateMove::To { .. } => {

@@ -40,6 +40,19 @@ pub struct AdoptionReport {
     pub commit: ProjectCommit,
     /// Files that can't be adopted, and why.
     pub skipped: Vec<(String, String)>,
+    /// What became of the notes' variables.
+    pub variables: Vec<AdoptedVariables>,
+}
+
+/// What became of the variables that runs in a fork gave a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdoptedVariables {
+    /// Path of the note.
+    pub path: String,
+    /// The fork of the note's variables that has them.
+    pub branch: Option<String>,
+    /// Why they aren't adopted, if so.
+    pub problem: Option<String>,
 }
 
 /// Waits until no other request changes forks or projects.
@@ -120,7 +133,7 @@ impl ForkStore {
             fork.adoptions.iter_mut().filter(|one| one.at == undone).for_each(|one| one.is_undone = true);
         }
         let commit = self.finish_record(&mut fork, caller)?;
-        Ok(AdoptionReport { steps: interrupted.steps, commit, skipped: Vec::new() })
+        Ok(AdoptionReport { steps: interrupted.steps, commit, skipped: Vec::new(), variables: Vec::new() })
     }
 
     /// Takes an adoption, or an undoing, that was interrupted back. Returns its files.
@@ -177,7 +190,7 @@ impl ForkStore {
         };
         if record.steps.is_empty() {
             let commit = ProjectCommit::NotMade("the project has all of it already".to_owned());
-            return Ok(AdoptionReport { steps: Vec::new(), commit, skipped: Vec::new() });
+            return Ok(AdoptionReport { steps: Vec::new(), commit, skipped: Vec::new(), variables: Vec::new() });
         }
         match commit_obstacle(&fork.project, &record.steps) {
             None => record.message = Some(request.message.clone()),
@@ -196,7 +209,7 @@ impl ForkStore {
             return Err(error);
         }
         let commit = self.finish_record(fork, request.caller)?;
-        Ok(AdoptionReport { steps, commit, skipped: Vec::new() })
+        Ok(AdoptionReport { steps, commit, skipped: Vec::new(), variables: Vec::new() })
     }
 
     /// Makes the commit of the last adoption, whose files are written, and marks it as complete.

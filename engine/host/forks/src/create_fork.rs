@@ -96,6 +96,7 @@ impl ForkStore {
             bytes: 0,
             left_out: plan.left_out.clone(),
             adoptions: Vec::new(),
+            states: Vec::new(),
         };
         self.make_private_folder(&fork.name)?;
         self.save(&fork)?;

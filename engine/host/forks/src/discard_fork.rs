@@ -2,30 +2,36 @@
 
 use crate::adoption::one_at_a_time;
 use crate::fork_error::ForkError;
-use crate::fork_record::{ForkPhase, ForkRecord, ForkStore};
+use crate::fork_record::{ForkPhase, ForkRecord, ForkStore, ForkedVariables};
 use git_program::{GitCaller, GitOperation, GitProgramError};
+use host::kernel_states::StateFolder;
 use std::path::Path;
+use store::DocId;
 use vcs::RepositoryFolder;
 
 impl ForkStore {
-    /// Marks a fork as one that is being discarded, before its volume is closed.
+    /// Marks a fork as one that is being discarded, before its volume is closed. `notes` are its notes with saved
+    /// variables, which are deleted, too.
     ///
     /// # Errors
     /// Returns [`ForkError::Refused`] if there's no fork with this name, and [`ForkError::Interrupted`] if an adoption
     /// was interrupted, since then the project is half changed.
-    pub fn begin_discard(&self, name: &str) -> Result<ForkRecord, ForkError> {
+    pub fn begin_discard(&self, name: &str, notes: Vec<DocId>) -> Result<ForkRecord, ForkError> {
         let _only = one_at_a_time();
         let mut fork = self.read(name)?;
         if fork.interrupted().is_some() {
             return Err(ForkError::Interrupted(name.to_owned()));
         }
         fork.phase = ForkPhase::Discarding;
+        let is_new = |note: &DocId| fork.states.iter().all(|known| known.note != *note);
+        let new: Vec<DocId> = notes.into_iter().filter(is_new).collect();
+        fork.states.extend(new.into_iter().map(|note| ForkedVariables { note, state: None }));
         self.save(&fork)?;
         Ok(fork)
     }
 
-    /// Removes a fork's worktree, branch and copy. Returns the hash of the branch's last commit if it has commits that
-    /// the branch began without.
+    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if it
+    /// has commits that the branch began without.
     ///
     /// # Errors
     /// Returns an error if something can't be removed; what is left of the fork can be discarded again.
@@ -66,6 +72,9 @@ impl ForkStore {
             if is_there {
                 run(&GitOperation::ForceDeleteBranch { name: git.branch.clone() })?;
             }
+        }
+        for copy in &fork.states {
+            StateFolder::remove_folder(&self.states_folder(copy.note))?;
         }
         remove_folder(&self.fork_folder(&fork.name))
     }

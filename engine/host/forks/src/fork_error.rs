@@ -3,6 +3,7 @@
 use crate::merge_plan::AdoptConflict;
 use engine::CommandError;
 use git_program::GitProgramError;
+use host::kernel_states::StateError;
 use host::{OwnerGone, SaveError, WaitError};
 use store::disk::DiskError;
 use vcs::VcsError;
@@ -56,6 +57,9 @@ pub enum ForkError {
     /// An error of the user's `git`.
     #[error(transparent)]
     Git(#[from] GitProgramError),
+    /// Saved variables can't be copied or deleted.
+    #[error(transparent)]
+    Variables(#[from] StateError),
     /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),

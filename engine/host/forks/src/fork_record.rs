@@ -60,6 +60,18 @@ pub struct LeftOutFiles {
     pub nested: Vec<String>,
     /// Links that lead out of the project, and what is no ordinary file.
     pub links: Vec<String>,
+    /// Notes whose saved variables aren't there, and why.
+    #[serde(default)]
+    pub variables: Vec<String>,
+}
+
+/// A note of a fork whose variables are saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedVariables {
+    /// The note in the fork.
+    pub note: DocId,
+    /// The state that it began with, which is one of the project's note.
+    pub state: Option<String>,
 }
 
 /// A file as it was when the fork was made.
@@ -161,6 +173,9 @@ pub struct ForkRecord {
     pub left_out: LeftOutFiles,
     /// Changes of the project by this fork, oldest first.
     pub adoptions: Vec<AdoptionRecord>,
+    /// Notes of the fork with saved variables that it began with, or that are deleted with it.
+    #[serde(default)]
+    pub states: Vec<ForkedVariables>,
 }
 
 impl ForkRecord {
@@ -188,6 +203,12 @@ impl ForkStore {
     /// Returns the forks of the workspace in this folder.
     pub fn new(workspace: &Path) -> ForkStore {
         ForkStore { folder: workspace.join(engine::records::forks::FORKS_FOLDER) }
+    }
+
+    /// Returns the folder with the saved states of a note.
+    pub(crate) fn states_folder(&self, note: DocId) -> PathBuf {
+        // The forks' folder is in the workspace's.
+        host::states_folder(self.folder.parent().unwrap_or(&self.folder), note)
     }
 
     /// Returns the folder that holds everything of a fork.

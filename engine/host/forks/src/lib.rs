@@ -12,19 +12,20 @@ mod file_versions;
 mod fork_changes;
 mod fork_error;
 mod fork_record;
+mod fork_variables;
 mod merge_plan;
 mod open_forks;
 mod project_commit;
 mod project_walk;
 
-pub use adoption::{AdoptRequest, AdoptionReport};
+pub use adoption::{AdoptRequest, AdoptedVariables, AdoptionReport};
 pub use change_makers::{ChangeMaker, FileMakers};
 pub use create_fork::{DEFAULT_FORK_LIMIT_BYTES, ForkRequest};
 pub use fork_changes::{ChangedForkFile, ForkChanges, ForkFileChange, ForkHunk};
 pub use fork_error::ForkError;
 pub use fork_record::{
     AdoptionKind, AdoptionPhase, AdoptionRecord, AdoptionStep, ForkBranch, ForkPhase, ForkRecord, ForkStore,
-    LeftOutFiles,
+    ForkedVariables, LeftOutFiles,
 };
 pub use git_program::GitCaller;
 pub use merge_plan::{AdoptConflict, ChangeSelection, ConflictPreference};

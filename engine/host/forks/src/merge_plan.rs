@@ -7,7 +7,7 @@ use crate::fork_error::ForkError;
 use crate::fork_record::AdoptionStep;
 use host::fs::confined_dir::ConfinedFolder;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::disk::BlobStore;
 use vcs::{MergeSide, TextConflict, merge_texts};
 
@@ -56,6 +56,11 @@ impl ChangeSelection {
     /// Returns whether only some changes are chosen.
     pub fn is_partial(&self) -> bool {
         !self.files.is_empty()
+    }
+
+    /// Returns the chosen files; `None` for everything.
+    pub(crate) fn paths(&self) -> Option<BTreeSet<String>> {
+        self.is_partial().then(|| self.files.keys().cloned().collect())
     }
 
     fn check(&self, changes: &ForkChanges) -> Result<(), ForkError> {

@@ -12,6 +12,7 @@ use engine::records::forks::ForkOrigin;
 use engine::{Command, RunSummary, ScanState, Session, UnixMillis};
 use git_program::GitCaller;
 use host::Handle;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use store::DocId;
@@ -163,7 +164,7 @@ impl OpenForks {
     }
 
     /// Returns the volume of a fork; `None` if it isn't open.
-    fn volume(&self, fork: &ForkRecord) -> Result<Option<DocId>, ForkError> {
+    pub(crate) fn volume(&self, fork: &ForkRecord) -> Result<Option<DocId>, ForkError> {
         let root = self.store.files_folder(fork);
         Ok(self.handle.read(move |session| {
             let mut volumes = session.fork_volumes();
@@ -222,7 +223,7 @@ impl OpenForks {
         let (name, root) = self.handle.read(known)?.ok_or_else(|| refuse("the volume was closed meanwhile"))?;
         let root = root.ok_or_else(|| refuse("the volume has no folder on this device"))?;
         let existing = wish.name.filter(|_| wish.may_exist).and_then(|name| self.store.read(name).ok());
-        let (fork, is_new) = match existing {
+        let (mut fork, is_new) = match existing {
             Some(fork) if fork.volume != volume => {
                 return Err(ForkError::Refused(format!("the fork {} is one of {}", fork.name, fork.volume_name)));
             }
@@ -248,6 +249,9 @@ impl OpenForks {
             }
         };
         let opened = self.open(&fork)?;
+        if is_new {
+            self.copy_variables(&mut fork, opened, wish.limit_bytes)?;
+        }
         let note = wish.note;
         let note = self.handle.read(move |session| {
             let (_, path) = session.locate_file(note?)?;
@@ -315,8 +319,8 @@ impl OpenForks {
         obstacle.map_or(Ok(()), |why| Err(ForkError::Refused(why)))
     }
 
-    /// Adopts changes of a fork in its project. If an earlier change of the project was interrupted, finishes that
-    /// instead, and returns what it was.
+    /// Adopts changes of a fork in its project, and adds the variables of its notes to theirs, as forks. If an earlier
+    /// change of the project was interrupted, finishes that instead, and returns what it was.
     ///
     /// # Errors
     /// Returns an error if the project can't be changed, a run is active in the fork, or both have changed the same.
@@ -329,8 +333,9 @@ impl OpenForks {
         let fork = self.store.read(name)?;
         self.ensure_project(&fork)?;
         self.handle.wait_until_saved()?;
-        let interrupted = fork.interrupted().map(|interrupted| interrupted.kind);
-        let report = match interrupted {
+        let interrupted = fork.interrupted().map(|interrupted| (interrupted.kind, interrupted.is_partial));
+        let chosen = choice.selection.paths();
+        let mut report = match interrupted {
             Some(_) => self.store.finish_interrupted(name, choice.caller)?,
             None => {
                 self.ensure_idle(&fork)?;
@@ -339,7 +344,14 @@ impl OpenForks {
             }
         };
         self.read_project(&fork, &report)?;
-        Ok((report, interrupted))
+        let paths = match interrupted {
+            None => chosen,
+            Some((AdoptionKind::Adopt, false)) => None,
+            Some((AdoptionKind::Adopt, true)) => Some(report.steps.iter().map(|step| step.path.clone()).collect()),
+            Some((AdoptionKind::Undo, _)) => Some(BTreeSet::new()),
+        };
+        report.variables = self.adopt_variables(&fork, paths.as_ref())?;
+        Ok((report, interrupted.map(|(kind, _)| kind)))
     }
 
     /// Takes the last adoption back, or an interrupted change of the project. Returns what was written, and whether it
@@ -354,7 +366,8 @@ impl OpenForks {
         let is_interrupted = fork.interrupted().is_some();
         let report = if is_interrupted {
             let steps = self.store.take_back_interrupted(name)?;
-            AdoptionReport { steps, commit: ProjectCommit::NoRepository, skipped: Vec::new() }
+            let commit = ProjectCommit::NoRepository;
+            AdoptionReport { steps, commit, skipped: Vec::new(), variables: Vec::new() }
         } else {
             self.store.undo_adoption(name, &choice.request(format!("Undo the adoption of fork {name}")))?
         };
@@ -370,7 +383,8 @@ impl OpenForks {
         let fork = self.store.read(name)?;
         self.ensure_idle(&fork)?;
         let volume = self.volume(&fork)?;
-        self.store.begin_discard(name)?;
+        let notes = volume.map(|volume| self.notes_with_variables(volume)).transpose()?.unwrap_or_default();
+        self.store.begin_discard(name, notes)?;
         if let Some(volume) = volume {
             self.handle.wait_until_saved()?;
             self.handle.run_command(Command::CloseVolume { volume })?;

@@ -4,7 +4,7 @@ use crate::kernel::science::{self, states_folder};
 pub use crate::kernel::state_budget::{StateBudget, workspace_state_bytes};
 pub use ::kernel_states::{
     ComparedValue, DifferingVariable, LoneVariable, MAX_STATE_LANES, NoteStates, SavedState, StateComparison,
-    StateGraphRow, state_graph,
+    StateError, StateFolder, StateGraphRow, folder_bytes, read_heads, state_graph,
 };
 use std::path::Path;
 use std::process::Command;
@@ -36,4 +36,10 @@ pub fn compare_states(
 /// Lists a note's saved states. Reads a file for each, so don't call it on the UI thread.
 pub fn list_states(workspace: &Path, note: DocId) -> NoteStates {
     ::kernel_states::list_note_states(&states_folder(workspace, note))
+}
+
+/// Returns the notes of the workspace that have a folder of saved states.
+pub fn notes_with_states(workspace: &Path) -> Vec<DocId> {
+    let entries = std::fs::read_dir(workspace.join(science::STATES_FOLDER)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -135,13 +135,21 @@ impl ScienceKernel {
         self.ask_saver(|reply| SaverTask::Lineage { reply }).unwrap_or_default()
     }
 
-    /// Makes the state current in which only these executions have run, if the current branch has one.
-    pub(super) fn run_after(&mut self, after: &[String]) -> Result<(), ScienceError> {
+    /// Makes the state current in which only these executions have run, if the current branch has one. `label` is the
+    /// cell's that runs next.
+    pub(super) fn run_after(&mut self, after: &[String], label: &str) -> Result<(), ScienceError> {
         let line = self.lineage();
         let have: Vec<&str> = line.iter().map(|record| record.execution.as_str()).collect();
-        let wanted: Vec<&str> = after.iter().map(String::as_str).collect();
-        // Ignore executions that aren't in the lineage: they ran elsewhere, or before states were kept.
-        let wanted: Vec<&str> = wanted.into_iter().filter(|execution| have.contains(execution)).collect();
+        let mut wanted: Vec<&str> = after.iter().map(String::as_str).filter(|ran| have.contains(ran)).collect();
+        if wanted.len() < after.len() {
+            // Some ran on another branch, on another device, or before states were kept. What this branch has of the
+            // cells above counts instead.
+            let is_above = |record: &&StateRecord| {
+                let places = cell_place(&record.cell).zip(cell_place(label));
+                after.contains(&record.execution) || places.is_some_and(|(place, next)| place < next)
+            };
+            wanted = line.iter().filter(is_above).map(|record| record.execution.as_str()).collect();
+        }
         if have == wanted {
             return Ok(());
         }
@@ -213,4 +221,9 @@ impl ScienceKernel {
         };
         self.outbox.send_reply(header, "state_reply", said);
     }
+}
+
+/// Returns the place of a cell in its note, from its label.
+fn cell_place(label: &str) -> Option<usize> {
+    label.strip_prefix("cell ")?.parse().ok()
 }

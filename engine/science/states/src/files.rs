@@ -85,7 +85,7 @@ pub(crate) fn damaged(path: &Path) -> StateError {
 }
 
 /// Opens a regular file and returns its length. Links, devices and pipes are refused.
-fn open_plain(path: &Path) -> Result<(std::fs::File, u64), StateError> {
+pub(crate) fn open_plain(path: &Path) -> Result<(std::fs::File, u64), StateError> {
     let fail = |source| StateError::read(path, source);
     let about = std::fs::symlink_metadata(path).map_err(fail)?;
     if !about.is_file() {

@@ -13,7 +13,7 @@ use crate::saved_memory::is_zero;
 use crate::{ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord};
 
 /// Time that a kernel waits for another one that is ending.
-const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+pub(crate) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Interval between attempts to take the lock.
 const LOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
 /// Maximum number of variable names that a state lists.
@@ -72,7 +72,7 @@ pub struct StateFolder {
 }
 
 /// Locks the folder, after waiting until no other kernel writes in it.
-fn lock_folder(folder: &Path, timeout: std::time::Duration) -> Result<std::fs::File, StateError> {
+pub(crate) fn lock_folder(folder: &Path, timeout: std::time::Duration) -> Result<std::fs::File, StateError> {
     let path = folder.join("lock");
     let open = std::fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
     let file = open.map_err(|source| StateError::write(&path, source))?;

@@ -15,6 +15,7 @@
 
 mod all_folders;
 mod comparison;
+mod copied_states;
 mod files;
 mod folder;
 mod moves;
@@ -144,6 +145,14 @@ pub enum StateError {
     /// A state has too many bytes to be shared.
     #[error("they take {megabytes} MB; at most {most} MB can be shared")]
     TooLargeToShare {
+        /// Size of the state's files.
+        megabytes: u64,
+        /// Their maximum size.
+        most: u64,
+    },
+    /// A state has too many bytes to be copied.
+    #[error("they take {megabytes} MB, and at most {most} MB can be copied")]
+    TooLargeToCopy {
         /// Size of the state's files.
         megabytes: u64,
         /// Their maximum size.

@@ -25,6 +25,9 @@ pub enum StateMove {
     Pin(String, Option<String>),
     /// Unpins this state, so that it may be thinned again.
     Unpin(String),
+    /// Adds a branch with this name, which continues from this state: one that
+    /// [`crate::StateFolder::bring_line`] has put into the folder.
+    Take(String, String),
     /// Moves to the state of another device that lies in the folder for received ones
     /// ([`crate::StateFolder::receive`]).
     Receive,
@@ -46,6 +49,7 @@ impl StateMove {
             "adopt" => StateMove::Adopt(text("name")?),
             "pin" => StateMove::Pin(text("state")?, text("name")),
             "unpin" => StateMove::Unpin(text("state")?),
+            "take" => StateMove::Take(text("name")?, text("state")?),
             "receive" => StateMove::Receive,
             _ => return None,
         })
@@ -65,6 +69,7 @@ impl StateMove {
             StateMove::Adopt(name) => serde_json::json!({"move": "adopt", "name": name}),
             StateMove::Pin(state, name) => serde_json::json!({"move": "pin", "state": state, "name": name}),
             StateMove::Unpin(state) => serde_json::json!({"move": "unpin", "state": state}),
+            StateMove::Take(name, state) => serde_json::json!({"move": "take", "name": name, "state": state}),
             StateMove::Receive => serde_json::json!({"move": "receive"}),
         }
     }
@@ -72,7 +77,7 @@ impl StateMove {
     /// Returns whether the move leaves variables unchanged.
     #[must_use]
     pub fn keeps_variables(&self) -> bool {
-        matches!(self, StateMove::Discard(_) | StateMove::Pin(..) | StateMove::Unpin(_))
+        matches!(self, StateMove::Discard(_) | StateMove::Pin(..) | StateMove::Unpin(_) | StateMove::Take(..))
     }
 
     /// Returns the heads after the move. `record` reads a state.
@@ -108,12 +113,7 @@ impl StateMove {
                 heads.branches.insert(branch, Some(id.clone()));
             }
             StateMove::Fork(name, state) => {
-                if !is_branch_name(name) {
-                    return Err(StateError::BranchName { name: name.clone() });
-                }
-                if heads.branches.contains_key(name) {
-                    return Err(StateError::BranchExists { name: name.clone() });
-                }
+                ensure_new_branch(&heads, name)?;
                 let from = match state {
                     Some(id) => Some(record(id).ok_or(StateError::NoSuchState)?.state),
                     None => current,
@@ -158,11 +158,26 @@ impl StateMove {
                 }
                 heads.names.remove(id);
             }
+            StateMove::Take(name, state) => {
+                ensure_new_branch(&heads, name)?;
+                let state = record(state).ok_or(StateError::NoSuchState)?.state;
+                heads.branches.insert(name.clone(), Some(state));
+            }
             // The folder checks what was received first, and then moves to its state.
             StateMove::Receive => return Err(StateError::NotReceived),
         }
         Ok(heads)
     }
+}
+
+fn ensure_new_branch(heads: &StateHeads, name: &str) -> Result<(), StateError> {
+    if !is_branch_name(name) {
+        return Err(StateError::BranchName { name: name.to_owned() });
+    }
+    if heads.branches.contains_key(name) {
+        return Err(StateError::BranchExists { name: name.to_owned() });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const ANNOUNCEMENT_FILE: &str = "announcement";
 /// Maximum number of pages of all received segments. A state's memory is at most half of it.
 const MAX_RECEIVED_PAGES: usize = 2 * MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
 /// Maximum number of pages that are decompressed at once: 128 MB.
-const MAX_RECEIVED_FRAME_PAGES: usize = 32_768;
+pub(crate) const MAX_RECEIVED_FRAME_PAGES: usize = 32_768;
 /// Maximum number of cells that have run before a received state.
 const MAX_RECEIVED_COUNT: u64 = 1 << 32;
 /// Maximum length of a received cell's label and of an execution's ID.
@@ -181,7 +181,7 @@ fn read_incoming(incoming: &Path, file: &SharedStateFile) -> Result<Vec<u8>, Sta
 }
 
 /// Returns whether what a received state says of itself is within bounds.
-fn is_plausible(record: &StateRecord) -> bool {
+pub(crate) fn is_plausible(record: &StateRecord) -> bool {
     record.count <= MAX_RECEIVED_COUNT
         && record.bytes <= i64::MAX as u64
         && record.time <= i64::MAX as u64
