@@ -8,6 +8,7 @@ mod commit_choice;
 mod conflicts;
 mod errors;
 mod file_history;
+mod fork_snapshot;
 mod graph;
 mod hunks;
 mod lfs_pointers;
@@ -28,6 +29,7 @@ pub use file_history::{
     FILE_LOG_TIMEOUT, FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS,
     MAX_FILE_LOG_COMMITS, is_content, is_in_repository, is_index_locked,
 };
+pub use fork_snapshot::FORK_SNAPSHOT_TRAILER;
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
 pub use plain_folder::{blob_id, unignored_files};
@@ -41,8 +43,8 @@ pub use tool_text::describe_branch;
 
 use changes::is_left_out;
 use git2::{
-    AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid,
-    Repository, Status, StatusOptions, Tree,
+    AttrCheckFlags, AttrValue, Delta, Diff, DiffDelta, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry,
+    IndexTime, Oid, Repository, Status, StatusOptions, Tree,
 };
 use lfs_pointers::LfsComparison;
 use std::path::{Component, Path, PathBuf};
@@ -229,8 +231,7 @@ impl RepositoryFolder {
                 _ => Ok(()), // it may be staged as gone already
             };
         };
-        let filter = self.repository.get_attr(Path::new(path), "filter", AttrCheckFlags::default())?;
-        if let Some(filter) = filter {
+        if let Some((filter, _)) = self.filter_of(path)? {
             return refuse(&format!("its bytes go through the filter {filter} (git-lfs?), which only git itself runs"));
         }
         if !(meta.is_file() || meta.is_symlink()) || meta.len() > MAX_COMMIT_FILE_BYTES {
@@ -245,6 +246,15 @@ impl RepositoryFolder {
         };
         tree.add(&index_entry(path, id, &meta))?;
         index.add_path(Path::new(path)).map_err(VcsError::from)
+    }
+
+    /// Returns the filter that Git puts a file's bytes through, and whether Git's settings have it here.
+    fn filter_of(&self, path: &str) -> Result<Option<(String, bool)>, VcsError> {
+        let value = self.repository.get_attr(Path::new(path), "filter", AttrCheckFlags::default())?;
+        let AttrValue::String(name) = AttrValue::from_string(value) else { return Ok(None) };
+        let config = self.repository.config()?;
+        let is_set = |kind: &&str| config.get_string(&format!("filter.{name}.{kind}")).is_ok_and(|run| !run.is_empty());
+        Ok(Some((name.to_owned(), ["clean", "process"].iter().any(is_set))))
     }
 
     /// Returns the files in the folder that differ from the last commit, by their path in the repository.
