@@ -38,6 +38,7 @@ impl RepositoryFolder {
         }
         let mut choice = CommitChoice::default();
         for (path, status) in chosen {
+            self.check_filter(&path)?;
             let path = self.folder_path(&path).to_owned();
             if status.contains(Status::WT_NEW) {
                 choice.new.push(path.clone());
@@ -45,6 +46,15 @@ impl RepositoryFolder {
             choice.files.push(path);
         }
         Ok(choice)
+    }
+
+    /// Refuses a file whose filter Git's settings don't have here.
+    fn check_filter(&self, path: &str) -> Result<(), VcsError> {
+        let is_there = self.top.join(path).symlink_metadata().is_ok();
+        if is_there {
+            self.required_filter(path)?;
+        }
+        Ok(())
     }
 
     /// Refuses a commit with this message, or one in the middle of something else.

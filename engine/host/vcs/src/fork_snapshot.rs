@@ -8,7 +8,7 @@ use std::path::Path;
 /// Begins the last line of the message of a commit that keeps what wasn't committed when a fork was made. The name of
 /// the fork follows.
 pub const FORK_SNAPSHOT_TRAILER: &str = "Tracebook-Fork-Snapshot: ";
-/// Maximum number of commits among which such a commit is looked for.
+/// Maximum number of commits that are searched for such a commit.
 const MAX_SEARCHED_COMMITS: usize = 10_000;
 
 impl RepositoryFolder {
@@ -46,7 +46,7 @@ impl RepositoryFolder {
         index.read(true)?; // Git may have written it
         for path in &plain {
             match self.stage_file(path, &mut tree, &mut index) {
-                Ok(()) | Err(VcsError::Refused(_)) => {}
+                Ok(()) | Err(VcsError::Refused(_) | VcsError::Filtered { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -72,7 +72,13 @@ impl RepositoryFolder {
     }
 
     /// Refuses a push that would take along what wasn't committed when a fork was made.
-    pub(crate) fn refuse_pushed_snapshot(&self) -> Result<(), VcsError> {
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] with the commit and the fork.
+    pub fn refuse_pushed_snapshot(&self) -> Result<(), VcsError> {
+        if self.head_tree()?.is_none() {
+            return Ok(());
+        }
         let mut walk = self.repository.revwalk()?;
         walk.push_head()?;
         walk.hide_glob("refs/remotes/*")?;

@@ -168,9 +168,9 @@ impl RepositoryFolder {
     /// Other staged changes stay staged. Returns the commit and its files.
     ///
     /// # Errors
-    /// Returns [`VcsError::Nobody`] if the user isn't configured in Git. Returns [`VcsError::Refused`] in these cases:
-    /// nothing has changed, a file is invalid or outside the folder, the message is empty or too long, or a merge is in
-    /// progress.
+    /// Returns [`VcsError::Nobody`] if the user isn't configured in Git, and [`VcsError::Filtered`] if only Git itself
+    /// can commit a file; nothing is changed then. Returns [`VcsError::Refused`] in these cases: nothing has changed, a
+    /// file is invalid or outside the folder, the message is empty or too long, or a merge is in progress.
     pub fn commit(&self, message: &str, files: &[String]) -> Result<(Commit, Vec<String>), VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(why));
         self.check_commit(message)?;
@@ -231,8 +231,8 @@ impl RepositoryFolder {
                 _ => Ok(()), // it may be staged as gone already
             };
         };
-        if let Some((filter, _)) = self.filter_of(path)? {
-            return refuse(&format!("its bytes go through the filter {filter} (git-lfs?), which only git itself runs"));
+        if let Some(filter) = self.required_filter(path)? {
+            return Err(VcsError::Filtered { file: self.folder_path(path).to_owned(), filter });
         }
         if !(meta.is_file() || meta.is_symlink()) || meta.len() > MAX_COMMIT_FILE_BYTES {
             return refuse("it isn't a regular file of at most 100 MB");
@@ -255,6 +255,20 @@ impl RepositoryFolder {
         let config = self.repository.config()?;
         let is_set = |kind: &&str| config.get_string(&format!("filter.{name}.{kind}")).is_ok_and(|run| !run.is_empty());
         Ok(Some((name.to_owned(), ["clean", "process"].iter().any(is_set))))
+    }
+
+    /// Returns the filter that Git puts a file's bytes through. Refuses the file if Git's settings don't have it here,
+    /// since Git would then take the bytes as they are.
+    fn required_filter(&self, path: &str) -> Result<Option<String>, VcsError> {
+        match self.filter_of(path)? {
+            None => Ok(None),
+            Some((filter, true)) => Ok(Some(filter)),
+            Some((filter, false)) => Err(VcsError::Refused(format!(
+                "its bytes go through the filter {filter}, which Git's settings don't have here (`git lfs install` \
+                 adds lfs): {}",
+                self.folder_path(path)
+            ))),
+        }
     }
 
     /// Returns the files in the folder that differ from the last commit, by their path in the repository.
