@@ -295,6 +295,18 @@ pub enum GitJob {
         #[serde(default)]
         limit: Option<usize>,
     },
+    /// Shows a commit and its diff.
+    Show {
+        /// Its hash, or the name of a branch or tag; `None` for the last one.
+        #[serde(default)]
+        commit: Option<String>,
+    },
+    /// Stages the named files, or all changed files.
+    Add {
+        /// Paths to stage; empty for all changed files.
+        #[serde(default)]
+        files: Vec<String>,
+    },
     /// Lists who last changed each line of a file.
     Blame {
         /// Path of the file.
@@ -313,6 +325,9 @@ pub enum GitJob {
         /// Paths to commit; empty for all changed files.
         #[serde(default)]
         files: Vec<String>,
+        /// Whether exactly what is staged is committed instead.
+        #[serde(default)]
+        staged: bool,
     },
 }
 
@@ -337,6 +352,19 @@ pub enum GitProgramJob {
         /// Paths to commit; empty for all changed files.
         #[serde(default)]
         files: Vec<String>,
+        /// Whether exactly what is staged is committed instead.
+        #[serde(default)]
+        staged: bool,
+    },
+    /// Merges a branch into the current one.
+    Merge {
+        /// Name of the branch.
+        branch: String,
+    },
+    /// Puts changes aside, takes them back, or lists what is put aside.
+    Stash {
+        /// Which of that.
+        action: GitStashAction,
     },
     /// Switches to a branch.
     Switch {
@@ -355,6 +383,26 @@ pub enum GitProgramJob {
         /// Number of commits to get; `None` for all.
         #[serde(default)]
         depth: Option<u32>,
+    },
+}
+
+/// What is done with stashes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GitStashAction {
+    /// Lists them.
+    List,
+    /// Puts all changes that aren't committed aside.
+    Push {
+        /// Description; empty for Git's own.
+        message: String,
+    },
+    /// Takes a stash back.
+    Apply {
+        /// Number of the stash; 0 is the newest.
+        number: usize,
+        /// Whether it's deleted once its changes are back.
+        pop: bool,
     },
 }
 

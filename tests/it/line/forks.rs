@@ -423,7 +423,8 @@ fn an_agents_commits_in_a_fork_have_only_its_own_changes() {
         ("git_commit", json!({"message": "The rest"})),
         ("git_push", json!({})),
     ];
-    let goals = vec![("commit it", goal), ("another", Vec::new())];
+    let merge = vec![("git_merge", json!({"branch": "tracebook/fork-f"}))];
+    let goals = vec![("commit it", goal), ("another", Vec::new()), ("take over the branch", merge)];
     let house = house(&script(goals), &[("a.md", &ten), ("b.md", "b\n"), ("gone.md", "gone\n")]);
     let notes = repository(&house);
     git(&house.path(""), &["init", "-q", "--bare", "remote.git"]);
@@ -463,6 +464,9 @@ fn an_agents_commits_in_a_fork_have_only_its_own_changes() {
     let both = ten.replace("line 2\n", "line two\n").replace("line 9\n", "line nine\n");
     assert_eq!(String::from_utf8(house.read("notes/a.md")).expect("text"), both);
     assert_eq!(git(&notes, &["log", "--format=%s"]), "Adopt fork f: commit it\nFirst", "a.md has changes of the user");
+    // Nor does an agent merge the branch as it is.
+    let done = house.run(&["ask", "take over the branch", "--approve", "git_merge", "--json"]).good().text();
+    assert!(done.contains("so it isn't merged; adopt the fork's changes instead"), "{done}");
     // Without commits of an agent there's nothing to bring back.
     house.run(&["ask", "another", "--fork", "idle"]).good();
     let discarded = house.run(&["forks", "discard", "idle", "--json"]).good().json();

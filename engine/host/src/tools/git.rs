@@ -5,7 +5,7 @@ use super::truncate::truncate_output;
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::source_control::github_api::{clone_over_api, github_client, is_github_address};
-use agent::tool_job::{GitJob, GitProgramJob, ToolOutcome, WebAccess};
+use agent::tool_job::{GitJob, GitProgramJob, GitStashAction, ToolOutcome, WebAccess};
 use agent::web_address::is_listed;
 use anyhow::{Context as _, bail};
 use git_program::{AgentRepository, GitCaller, GitOperation, GitProgramError, RepositoryAddress};
@@ -27,6 +27,7 @@ pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &Stop
         (Some((top, part)), GitJob::Status) => github::describe_status(&top, &part)?,
         (Some(_), GitJob::Commit { .. }) => bail!("{GITHUB_ADVICE}"),
         (Some(_), GitJob::Log { .. }) => bail!("The commits of this folder are at GitHub; git_fetch lists them."),
+        (Some(_), GitJob::Show { .. } | GitJob::Add { .. }) => bail!("{NEEDS_GIT}"),
         (Some(_), GitJob::Diff { .. } | GitJob::Blame { .. } | GitJob::Branch { .. }) => bail!("{NEEDS_GIT}"),
         (None, _) => run_git_job(place, root, what, stop)?,
     };
@@ -60,11 +61,14 @@ pub(super) fn run_program(
         GitProgramJob::Fetch if is_from_github => over_api(root, AgentOperation::Fetch)?,
         // There are no commits here that a rebase would move.
         GitProgramJob::Pull { .. } if is_from_github => over_api(root, AgentOperation::Pull)?,
-        GitProgramJob::CommitAndPush { message, files } if is_from_github => {
+        GitProgramJob::CommitAndPush { staged: true, .. } if is_from_github => bail!("{NEEDS_GIT}"),
+        GitProgramJob::CommitAndPush { message, files, .. } if is_from_github => {
             over_api(root, AgentOperation::Commit { message, files })?
         }
         GitProgramJob::Push if is_from_github => bail!("{GITHUB_ADVICE}"),
-        GitProgramJob::Switch { .. } if is_from_github => bail!("{NEEDS_GIT}"),
+        GitProgramJob::Switch { .. } | GitProgramJob::Merge { .. } | GitProgramJob::Stash { .. } if is_from_github => {
+            bail!("{NEEDS_GIT}")
+        }
         GitProgramJob::Clone { repository, directory, depth } => {
             let from = RepositoryAddress::read(repository, Path::new("/nowhere"))?;
             let Some(host) = from.host() else {
@@ -100,11 +104,11 @@ pub(super) fn run_program(
             format!("{}\n{said}", describe_branch(&RepositoryFolder::open(root)?.branch_state()?))
         }
         GitProgramJob::Push => push(&own, web, &run)?,
-        GitProgramJob::CommitAndPush { message, files } => {
+        GitProgramJob::CommitAndPush { message, files, staged } => {
             // Refused before the commit, so that a second try doesn't find it made already.
             check_remotes(&own, web)?;
             RepositoryFolder::open(root)?.refuse_pushed_snapshot()?;
-            let committed = own.commit(message, files)?;
+            let committed = commit(&own, message, files, *staged)?;
             match push(&own, web, &run) {
                 Ok(pushed) => format!("{committed}\n{pushed}"),
                 Err(why) => bail!("{committed}\nIt is committed, but not pushed: {why}"),
@@ -115,9 +119,22 @@ pub(super) fn run_program(
             run(root, &GitOperation::Switch { branch: branch.clone(), create: *create })?;
             describe_branch(&RepositoryFolder::open(root)?.branch_state()?)
         }
+        GitProgramJob::Merge { branch } => own.merge(branch)?,
+        GitProgramJob::Stash { action: GitStashAction::List } => own.list_stashes()?,
+        GitProgramJob::Stash { action: GitStashAction::Push { message } } => own.push_stash(message)?,
+        GitProgramJob::Stash { action: GitStashAction::Apply { number, pop } } => own.apply_stash(*number, *pop)?,
     };
     let (text, whole) = truncate_output(text.trim().as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
+}
+
+/// Commits the named files, all changed ones, or exactly what is staged.
+fn commit(own: &AgentRepository<'_>, message: &str, files: &[String], staged: bool) -> anyhow::Result<String> {
+    match (staged, files) {
+        (false, _) => Ok(own.commit(message, files)?),
+        (true, []) => Ok(own.commit_staged(message)?),
+        (true, [_, ..]) => bail!("With staged, exactly what is staged is committed. Name no files, or leave it out."),
+    }
 }
 
 /// Pushes the current branch.
@@ -161,7 +178,9 @@ fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSig
         }
         GitJob::Branch { name: None } => part.branches_text()?,
         GitJob::Log { limit } => part.log_text(limit.unwrap_or(DEFAULT_LOG_COMMITS), &format_day)?,
-        GitJob::Commit { message, files } => own.commit(message, files)?,
+        GitJob::Show { commit } => part.show_text(commit.as_deref().unwrap_or("HEAD"), &format_day)?,
+        GitJob::Add { files } => own.stage(files)?,
+        GitJob::Commit { message, files, staged } => commit(&own, message, files, *staged)?,
     })
 }
 

@@ -49,7 +49,7 @@ impl RepositoryFolder {
     }
 
     /// Refuses a file whose filter Git's settings don't have here.
-    fn check_filter(&self, path: &str) -> Result<(), VcsError> {
+    pub(crate) fn check_filter(&self, path: &str) -> Result<(), VcsError> {
         let is_there = self.top.join(path).symlink_metadata().is_ok();
         if is_there {
             self.required_filter(path)?;
@@ -64,12 +64,18 @@ impl RepositoryFolder {
         if message.is_empty() || message.len() > MAX_COMMIT_MESSAGE_BYTES {
             return refuse(format!("a commit wants a message of at most {} kB", MAX_COMMIT_MESSAGE_BYTES >> 10));
         }
+        self.check_settled()
+    }
+
+    /// Refuses a change of the index in the middle of a merge or the like.
+    pub(crate) fn check_settled(&self) -> Result<(), VcsError> {
+        let refuse = |why: &str| Err(VcsError::Refused(why.to_owned()));
         if self.repository.state() != RepositoryState::Clean {
-            return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
+            return refuse("a merge, rebase or the like is under way in this repository; end it first");
         }
         // A stash that was applied can leave conflicts, too.
         if self.repository.index()?.has_conflicts() {
-            return refuse("files are in conflict in this repository; resolve them first".to_owned());
+            return refuse("files are in conflict in this repository; resolve them first");
         }
         Ok(())
     }

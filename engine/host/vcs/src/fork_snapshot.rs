@@ -45,7 +45,7 @@ impl RepositoryFolder {
         let mut index = self.repository.index()?;
         index.read(true)?; // Git may have written it
         for path in &plain {
-            match self.stage_file(path, &mut tree, &mut index) {
+            match self.stage_file(path, Some(&mut tree), &mut index) {
                 Ok(()) | Err(VcsError::Refused(_) | VcsError::Filtered { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -86,6 +86,27 @@ impl RepositoryFolder {
             Some((id, fork)) => Err(VcsError::Refused(format!(
                 "commit {id} of this branch is what wasn't committed when the fork {fork} began, so it isn't pushed; \
                  adopt the fork's changes, and push from its project: `tracebook forks adopt {fork}`"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a merge of a branch that would take along what wasn't committed when a fork was made.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] with the commit and the fork.
+    pub fn refuse_merged_snapshot(&self, branch: &str) -> Result<(), VcsError> {
+        let found = self.repository.revparse_single(branch).and_then(|object| object.peel_to_commit());
+        let Ok(commit) = found else { return Ok(()) }; // Git says what is wrong with the name
+        let mut walk = self.repository.revwalk()?;
+        walk.push(commit.id())?;
+        if self.head_tree()?.is_some() {
+            walk.hide_head()?;
+        }
+        match self.find_snapshot(walk)? {
+            Some((id, fork)) => Err(VcsError::Refused(format!(
+                "commit {id} of {branch} is what wasn't committed when the fork {fork} began, so it isn't merged; \
+                 adopt the fork's changes instead: `tracebook forks adopt {fork}`"
             ))),
             None => Ok(()),
         }

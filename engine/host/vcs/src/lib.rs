@@ -15,6 +15,7 @@ mod lfs_pointers;
 mod plain_folder;
 mod project_files;
 mod reads;
+mod staged_changes;
 mod text_merge;
 mod tool_text;
 
@@ -175,10 +176,7 @@ impl RepositoryFolder {
         let refuse = |why: String| Err(VcsError::Refused(why));
         self.check_commit(message)?;
         let message = message.trim();
-        let signature = self.repository.signature().map_err(|error| match error.code() {
-            ErrorCode::NotFound => VcsError::Nobody,
-            _ => VcsError::from(error),
-        })?;
+        let signature = self.author()?;
         let paths: Vec<String> = self.chosen_files(files)?.into_iter().map(|(path, _)| path).collect();
         // Commit a separate tree: the last commit's tree plus these files. The user's index may contain other changes.
         let head = self.head_tree()?;
@@ -188,32 +186,19 @@ impl RepositoryFolder {
         }
         let mut index = self.repository.index()?;
         for path in &paths {
-            self.stage_file(path, &mut tree, &mut index)?;
+            self.stage_file(path, Some(&mut tree), &mut index)?;
         }
         let written = tree.write_tree_to(&self.repository)?;
         if head.as_ref().map_or(paths.is_empty(), |head| head.id() == written) {
             return refuse("nothing has changed since the last commit".to_owned());
         }
-        let parent = match self.repository.head() {
-            Ok(head) => Some(head.peel_to_commit()?),
-            Err(error) if error.code() == ErrorCode::UnbornBranch => None,
-            Err(error) => return Err(error.into()),
-        };
-        let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-        let written = self.repository.find_tree(written)?;
-        let id = self.repository.commit(Some("HEAD"), &signature, &signature, message, &written, &parents)?;
+        let commit = self.write_commit(&signature, message, written)?;
         index.write()?;
-        let commit = Commit {
-            id: id.to_string(),
-            time: signature.when().seconds(),
-            author: String::from_utf8_lossy(signature.name_bytes()).into_owned(),
-            summary: message.lines().next().unwrap_or_default().to_owned(),
-        };
         Ok((commit, paths.iter().map(|path| self.folder_path(path).to_owned()).collect()))
     }
 
-    /// Adds a file's current content to both indexes, or removes it if it's gone.
-    fn stage_file(&self, path: &str, tree: &mut Index, index: &mut Index) -> Result<(), VcsError> {
+    /// Adds a file's current content to the index, and to that of a commit if there's one, or removes it if it's gone.
+    fn stage_file(&self, path: &str, tree: Option<&mut Index>, index: &mut Index) -> Result<(), VcsError> {
         let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {}", self.folder_path(path))));
         let file = self.top.join(path);
         let mut above = PathBuf::new();
@@ -225,7 +210,9 @@ impl RepositoryFolder {
         }
         let Ok(meta) = file.symlink_metadata() else {
             let gone = Path::new(path);
-            tree.remove_path(gone)?;
+            if let Some(tree) = tree {
+                tree.remove_path(gone)?;
+            }
             return match index.remove_path(gone) {
                 Err(error) if error.code() != ErrorCode::NotFound => Err(error.into()),
                 _ => Ok(()), // it may be staged as gone already
@@ -237,14 +224,16 @@ impl RepositoryFolder {
         if !(meta.is_file() || meta.is_symlink()) || meta.len() > MAX_COMMIT_FILE_BYTES {
             return refuse("it isn't a regular file of at most 100 MB");
         }
-        let id = if meta.is_symlink() {
-            let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;
-            self.repository.blob(to.as_os_str().as_encoded_bytes())?
-        } else {
-            // Like Git, this converts line endings as the repository's attributes specify.
-            self.repository.blob_path(&file)?
-        };
-        tree.add(&index_entry(path, id, &meta))?;
+        if let Some(tree) = tree {
+            let id = if meta.is_symlink() {
+                let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;
+                self.repository.blob(to.as_os_str().as_encoded_bytes())?
+            } else {
+                // Like Git, this converts line endings as the repository's attributes specify.
+                self.repository.blob_path(&file)?
+            };
+            tree.add(&index_entry(path, id, &meta))?;
+        }
         index.add_path(Path::new(path)).map_err(VcsError::from)
     }
 

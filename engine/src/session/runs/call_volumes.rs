@@ -117,7 +117,7 @@ impl VolumesState {
         }
         match self.call_volume(own, arguments) {
             Err(outcome) => Some(*outcome),
-            Ok(CallVolume::System) if path_resolver::is_git_tool(built_in) => {
+            Ok(CallVolume::System) if built_in.is_for_git() => {
                 Some(failed_outcome("System has no history in Git: it is part of the program."))
             }
             Ok(CallVolume::System) => {

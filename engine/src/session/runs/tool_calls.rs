@@ -12,6 +12,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::component_file::ComponentFile;
 use agent::config::{SandboxLimits, SandboxPaths};
+use agent::git_calls::{GitCallJob, git_call_job};
 use agent::policy::CallFacts;
 use agent::sampling::MAX_SAMPLING_BYTES;
 use agent::script_tool::{ScriptToolCall, detect_language};
@@ -19,7 +20,7 @@ use agent::secrets::mask_guard::mask_write_refusal;
 use agent::server_request::is_server_request;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
-use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
+use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
 use agent::tool_lines::{line_range, requested_lines};
 use agent::tool_outcomes::{
     DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
@@ -335,35 +336,15 @@ impl RunsState {
                 ToolJob::Git { root, what: GitJob::Log { limit } }
             }
             Some(BuiltInTool::GitBlame) => ToolJob::Git { root, what: GitJob::Blame { path } },
-            Some(BuiltInTool::GitBranch) => {
-                let name = arguments.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
-                ToolJob::Git { root, what: GitJob::Branch { name } }
-            }
-            Some(BuiltInTool::GitCommit) => {
-                let files = arguments.get("files").and_then(Value::as_array).into_iter().flatten();
-                let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
-                let message = string_argument(arguments, "message").to_owned();
-                match is_set(arguments, "push") {
-                    true => self.git_program_job(id, root, GitProgramJob::CommitAndPush { message, files }),
-                    false => ToolJob::Git { root, what: GitJob::Commit { message, files } },
+            Some(git) if git.is_for_git() => match git_call_job(git, arguments) {
+                Some(GitCallJob::InProcess(what)) => ToolJob::Git { root, what },
+                Some(GitCallJob::ByProgram(what)) => {
+                    let policy = self.policy_of(id);
+                    let web = WebAccess { hosts: policy.hosts, restricted: policy.restricted };
+                    ToolJob::GitProgram { root, what, web }
                 }
-            }
-            Some(BuiltInTool::GitFetch) => self.git_program_job(id, root, GitProgramJob::Fetch),
-            Some(BuiltInTool::GitPull) => {
-                self.git_program_job(id, root, GitProgramJob::Pull { rebase: is_set(arguments, "rebase") })
-            }
-            Some(BuiltInTool::GitPush) => self.git_program_job(id, root, GitProgramJob::Push),
-            Some(BuiltInTool::GitSwitch) => {
-                let branch = string_argument(arguments, "branch").to_owned();
-                let what = GitProgramJob::Switch { branch, create: is_set(arguments, "create") };
-                self.git_program_job(id, root, what)
-            }
-            Some(BuiltInTool::GitClone) => {
-                let text = |key: &str| string_argument(arguments, key).to_owned();
-                let depth = number_argument(arguments, "depth").and_then(|depth| u32::try_from(depth).ok());
-                let (repository, directory) = (text("repository"), text("directory"));
-                self.git_program_job(id, root, GitProgramJob::Clone { repository, directory, depth })
-            }
+                None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
+            },
             Some(BuiltInTool::FetchUrl) => {
                 let url = string_argument(arguments, "url").to_owned();
                 let run = self.runs.get(&id)?;
@@ -480,12 +461,6 @@ impl RunsState {
         let agents = &setup.config.agents;
         let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
         SandboxLimits::combine(&[&setup.config.sandbox, &choice.sandbox, &self.definition_of(run).sandbox])
-    }
-
-    /// Returns the job for the user's `git`, with the hosts that it may reach.
-    fn git_program_job(&self, id: DocId, root: PathBuf, what: GitProgramJob) -> ToolJob {
-        let policy = self.policy_of(id);
-        ToolJob::GitProgram { root, what, web: WebAccess { hosts: policy.hosts, restricted: policy.restricted } }
     }
 
     /// Creates a note for a tool call.
@@ -774,11 +749,6 @@ fn sandbox_refusal(paths: &SandboxPaths, tool: &str, arguments: &Map<String, Val
         let why = paths.refusal(&parts.join("/"), writes)?;
         Some(failed_outcome(format!("{path} is closed: {why}. Do not try it again.")))
     })
-}
-
-/// Returns whether an argument is `true`.
-fn is_set(arguments: &Map<String, Value>, key: &str) -> bool {
-    arguments.get(key).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// Returns the addresses outside of the public internet that were allowed for a URL.
