@@ -6,7 +6,7 @@ use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{BlobHash, BlobRef, ChangeKind, DocId, TextHunk, ToolGrants, UserTool};
+use store::{BlobHash, BlobRef, ChangeKind, DocId, TextHunk, ToolFileInfo, ToolGrants, UserTool};
 use text::kernel_properties::NotePackages;
 use text::script_packages::ScriptPackagesError;
 
@@ -445,6 +445,8 @@ pub struct ToolOutcome {
     pub ordered: Vec<(String, FileChange)>,
     /// Images and files of the result.
     pub attached: Vec<BlobRef>,
+    /// What is known of the files that were read, written or listed: at most [`store::MAX_RESULT_FILES`].
+    pub files: Vec<ToolFileInfo>,
     /// Access that needs the user's approval; nothing was done yet.
     pub asks: Option<AccessRequest>,
     /// Whether the tool differs from the one that was allowed, so that nothing was done.

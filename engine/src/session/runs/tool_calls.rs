@@ -33,7 +33,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{
     ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, StepTool,
-    TodoItem, TodoStatus, ToolCall, ToolGrants, ToolLanguage, UserTool,
+    TodoItem, TodoStatus, ToolCall, ToolFileInfo, ToolGrants, ToolLanguage, UserTool,
 };
 
 /// Maximum length of a text that a tool writes, in bytes.
@@ -125,7 +125,9 @@ impl RunsState {
             run.calls[at].phase = CallPhase::Running { since: turn.now };
             run.revision += 1;
             self.watch_call(turn, id, &call);
-            if let Some(outcome) = self.begin_tool_call(turn, files, sync, workspace, id, &call) {
+            if let Some(mut outcome) = self.begin_tool_call(turn, files, sync, workspace, id, &call) {
+                let own = self.runs.get(&id).map(|run| run.about.volume);
+                own.into_iter().for_each(|own| files.complete_file_info(own, &call, turn.now, &mut outcome));
                 if self.ask_about_masked_content(turn, files, sync, workspace, (id, &call.id), &outcome) {
                     continue;
                 }
@@ -496,7 +498,11 @@ impl RunsState {
             ),
             None => format!("Created {path}."),
         };
-        successful_outcome(format!("{said}\n{}", text::diff::unified_diff(path, None, Some(text))))
+        let (now, info) = (Some(turn.now.0), ToolFileInfo::new(place, text.len() as u64));
+        ToolOutcome {
+            files: vec![ToolFileInfo { created: now, modified: now, ..info }],
+            ..successful_outcome(format!("{said}\n{}", text::diff::unified_diff(path, None, Some(text))))
+        }
     }
 
     /// Proposes a tool written by the model; it waits for the user's approval.
@@ -566,7 +572,9 @@ impl RunsState {
         }
         let Some(run) = self.runs.get(&id) else { return };
         let volume = run.about.volume;
-        let arguments = run.calls.iter().find(|pending| pending.call.id == call).map(|pending| &pending.call.arguments);
+        let made = run.calls.iter().find(|pending| pending.call.id == call).map(|pending| &pending.call);
+        made.into_iter().for_each(|made| files.complete_file_info(volume, made, turn.now, &mut outcome));
+        let arguments = made.map(|made| &made.arguments);
         if outcome.is_missing
             && let Some(arguments) = arguments
         {
@@ -658,6 +666,7 @@ impl RunsState {
             error: error.clone(),
             whole: outcome.whole.clone(),
             attached: outcome.attached,
+            files: outcome.files,
         };
         let mut made = new_step(turn, vec![parent], kind);
         made.tool = ran;
