@@ -149,6 +149,50 @@ fn normal() -> u8 {
     2
 }
 
+/// Maximum number of files in a result, since steps are kept and synced.
+pub const MAX_RESULT_FILES: usize = 100;
+
+/// What a path names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolFileType {
+    /// A file.
+    #[default]
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+}
+
+/// What is known of a file that a tool has read, written or listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolFileInfo {
+    /// Path in its volume.
+    pub path: String,
+    /// Whether it's a file, a folder or a link.
+    #[serde(rename = "type")]
+    pub file_type: ToolFileType,
+    /// Size in bytes.
+    pub size: u64,
+    /// When it was created, in milliseconds since 1970; `None` if the file system doesn't know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<i64>,
+    /// When it was last changed, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<i64>,
+    /// Whether the file or its volume can't be changed.
+    pub read_only: bool,
+}
+
+impl ToolFileInfo {
+    /// Returns what the path and the size of a file say.
+    pub fn new(path: &str, size: u64) -> ToolFileInfo {
+        ToolFileInfo { path: path.to_owned(), size, ..ToolFileInfo::default() }
+    }
+}
+
 /// Kind and content of a step: the discriminated union of `llmbox.md`, plus what else a run must store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -188,6 +232,9 @@ pub enum StepKind {
         /// Pictures and files of the result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<BlobRef>,
+        /// What is known of the files that the call read, wrote or listed: at most [`MAX_RESULT_FILES`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<ToolFileInfo>,
     },
     /// A snapshot of the todo list.
     Todo {

@@ -24,7 +24,8 @@ mod workspace;
 
 pub use automerge::{ActorId, ChangeHash};
 pub use conversation::{
-    CallUsage, ExecutionStep, MessageRole, SessionMessage, StepKind, StepTool, TodoItem, TodoStatus, ToolCall,
+    CallUsage, ExecutionStep, MAX_RESULT_FILES, MessageRole, SessionMessage, StepKind, StepTool, TodoItem, TodoStatus,
+    ToolCall, ToolFileInfo, ToolFileType,
 };
 pub use devices::{DeviceAccess, DevicesDoc, PairedDevice};
 pub use document::{ChangeParcel, ChunkCompactionError, HistoryEntry, LoadedDocument, compact_chunks};

@@ -739,6 +739,7 @@ mod tests {
             error: None,
             whole: Some(whole),
             attached: vec![picture],
+            files: vec![crate::ToolFileInfo::new("a.csv", 3)],
         };
         let long = ExecutionStep { id: StepId(2), kind, ..step.clone() };
         let mut doc = doc;

@@ -36,13 +36,15 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     use BuiltInTool as Tool;
     let Some(tool) = BuiltInTool::from_name(tool) else { return ToolKind::Other };
     match tool {
-        Tool::ReadFile | Tool::GitStatus | Tool::GitDiff | Tool::GitLog | Tool::GitBlame => ToolKind::Read,
+        Tool::ReadFile => ToolKind::Read,
+        Tool::GitStatus | Tool::GitDiff | Tool::GitLog | Tool::GitBlame | Tool::GitShow => ToolKind::Read,
         Tool::WriteFile | Tool::EditFile | Tool::ProposeView | Tool::ProposeComponent | Tool::CreateTool => {
             ToolKind::Edit
         }
         Tool::DeleteFile => ToolKind::Delete,
         Tool::ListFiles | Tool::Search => ToolKind::Search,
-        Tool::RunCell | Tool::RunPython | Tool::Shell | Tool::GitCommit | Tool::GitBranch | Tool::GitSwitch => {
+        Tool::RunCell | Tool::RunPython | Tool::Shell => ToolKind::Execute,
+        Tool::GitAdd | Tool::GitCommit | Tool::GitBranch | Tool::GitSwitch | Tool::GitMerge | Tool::GitStash => {
             ToolKind::Execute
         }
         Tool::BrowserRead => ToolKind::Read,

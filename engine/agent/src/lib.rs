@@ -17,6 +17,7 @@ pub mod dollar_amount;
 pub mod event_filter;
 pub mod external_program;
 pub mod generated_view;
+pub mod git_calls;
 pub mod image_name;
 pub mod known_texts;
 pub mod memory;

@@ -334,25 +334,7 @@ fn path_argument(tool: BuiltInTool) -> Option<(&'static str, PathUse)> {
 
 /// Returns whether a tool has a `volume` argument.
 pub fn takes_volume(tool: BuiltInTool) -> bool {
-    path_argument(tool).is_some() || is_git_tool(tool)
-}
-
-/// Returns whether a tool works with a Git repository.
-pub fn is_git_tool(tool: BuiltInTool) -> bool {
-    matches!(
-        tool,
-        BuiltInTool::GitStatus
-            | BuiltInTool::GitDiff
-            | BuiltInTool::GitLog
-            | BuiltInTool::GitBlame
-            | BuiltInTool::GitCommit
-            | BuiltInTool::GitFetch
-            | BuiltInTool::GitPull
-            | BuiltInTool::GitPush
-            | BuiltInTool::GitBranch
-            | BuiltInTool::GitSwitch
-            | BuiltInTool::GitClone
-    )
+    path_argument(tool).is_some() || tool.is_for_git()
 }
 
 /// Rewrites the arguments of a call to their canonical form: `path` is relative to its volume, and `volume` is there
@@ -412,10 +394,13 @@ pub fn changes_volume(tool: BuiltInTool) -> bool {
             | BuiltInTool::DeleteFile
             | BuiltInTool::ProposeView
             | BuiltInTool::ProposeComponent
+            | BuiltInTool::GitAdd
             | BuiltInTool::GitCommit
             | BuiltInTool::GitPull
             | BuiltInTool::GitBranch
             | BuiltInTool::GitSwitch
+            | BuiltInTool::GitMerge
+            | BuiltInTool::GitStash
             | BuiltInTool::GitClone
             | BuiltInTool::Shell
             | BuiltInTool::RunPython

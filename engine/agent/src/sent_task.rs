@@ -218,6 +218,7 @@ mod tests {
             error: Some(error.to_owned()),
             whole: None,
             attached: Vec::new(),
+            files: Vec::new(),
         };
         step(2, kind)
     }
@@ -257,6 +258,7 @@ mod tests {
                 error: None,
                 whole: None,
                 attached: Vec::new(),
+                files: Vec::new(),
             };
             step(2, kind)
         };

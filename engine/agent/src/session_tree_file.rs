@@ -181,6 +181,7 @@ fn close_open_calls(steps: &mut Vec<ExecutionStep>) {
                 error,
                 whole: None,
                 attached: Vec::new(),
+                files: Vec::new(),
             },
             spent: None,
             route: None,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use store::{MAX_RESULT_FILES, ToolFileInfo};
 
 /// Name under which tools, window and command line reach the volume.
 pub const SYSTEM_VOLUME_NAME: &str = "system";
@@ -116,6 +117,10 @@ pub fn copy_path(path: &str) -> String {
     }
 }
 
+fn file_info((path, size): (&str, usize)) -> ToolFileInfo {
+    ToolFileInfo { read_only: true, ..ToolFileInfo::new(path, size as u64) }
+}
+
 /// Carries out a tool call that concerns the volume.
 pub fn perform_call(tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or("");
@@ -129,9 +134,10 @@ pub fn perform_call(tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
         Some(BuiltInTool::ReadFile) => {
             let path = text("path");
             let Some(text) = read(path) else { return missing("", path) };
+            let files = vec![file_info((path, text.len()))];
             let from = number("from_line").unwrap_or(1).saturating_sub(1);
             let lines = text.split_inclusive('\n').skip(from).take(number("lines").unwrap_or(usize::MAX));
-            outcome(true, lines.collect())
+            ToolOutcome { files, ..outcome(true, lines.collect()) }
         }
         Some(BuiltInTool::ListFiles) => {
             let folder = text("directory");
@@ -140,7 +146,11 @@ pub fn perform_call(tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
             if folder.is_empty() {
                 rows.push_str(&format!("{MEMORY_LOG_PATH} (results of earlier work, read-only)\n"));
             }
-            if rows.is_empty() { missing("folder ", folder) } else { outcome(true, rows) }
+            if rows.is_empty() {
+                return missing("folder ", folder);
+            }
+            let files = list(folder).take(MAX_RESULT_FILES).map(file_info).collect();
+            ToolOutcome { files, ..outcome(true, rows) }
         }
         _ => outcome(false, SYSTEM_READ_ONLY.to_owned()), // tidy: open because all others change it
     }

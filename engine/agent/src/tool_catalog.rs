@@ -204,14 +204,31 @@ tool_table!(offered {
         READ_FILES_ONLY,
         json!({"volume": volume_schema(), "path": path_schema()}),
     ),
+    GitShow = (
+        "git_show",
+        "A commit: its message, and how it changed files. Without commit, the last one.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"volume": volume_schema(), "commit": {"type": "string", "minLength": 1, "maxLength": 200,
+            "optional": true, "description": "Its hash, a branch or a tag"}}),
+    ),
+    GitAdd = (
+        "git_add",
+        "Stage files: those that are named, or all that changed. Only git_commit with staged needs that.",
+        ToolRisk::Low,
+        READ_FILES_ONLY,
+        json!({"volume": volume_schema(),
+            "files": {"type": "array", "items": {"type": "string"}, "optional": true}}),
+    ),
     GitCommit = (
         "git_commit",
-        "Commit files: those that are named, or all that changed. With push, send the commit to the remote, too.",
+        "Commit files: those that are named, or all that changed, or with staged exactly what is staged. With push, \
+         send the commit to the remote, too.",
         ToolRisk::Low,
         READ_FILES_ONLY,
         json!({"volume": volume_schema(), "message": {"type": "string", "minLength": 1},
             "files": {"type": "array", "items": {"type": "string"}, "optional": true},
-            "push": {"type": "boolean", "optional": true}}),
+            "staged": {"type": "boolean", "optional": true}, "push": {"type": "boolean", "optional": true}}),
     ),
     GitFetch = (
         "git_fetch",
@@ -248,6 +265,23 @@ tool_table!(offered {
         RUN_PROGRAMS,
         json!({"volume": volume_schema(), "branch": {"type": "string", "minLength": 1},
             "create": {"type": "boolean", "optional": true}}),
+    ),
+    GitMerge = (
+        "git_merge",
+        "Merge another branch into the current one. A conflict changes nothing.",
+        ToolRisk::High,
+        RUN_PROGRAMS,
+        json!({"volume": volume_schema(), "branch": {"type": "string", "minLength": 1}}),
+    ),
+    GitStash = (
+        "git_stash",
+        "Put all changes that are not committed aside (push), take them back (apply; pop deletes the stash then), or \
+         list what is put aside.",
+        ToolRisk::High,
+        RUN_PROGRAMS,
+        json!({"volume": volume_schema(), "action": {"enum": ["list", "push", "apply", "pop"]},
+            "message": {"type": "string", "maxLength": 1000, "optional": true},
+            "number": {"type": "integer", "minimum": 0, "description": "0 is the newest", "optional": true}}),
     ),
     GitClone = (
         "git_clone",
@@ -489,7 +523,7 @@ fn mentions_any(goal: &str, words: &[&str], beginnings: &[&str]) -> bool {
 
 /// Returns whether a goal speaks of work with Git.
 pub fn mentions_git(goal: &str) -> bool {
-    const GIT_WORDS: [&str; 13] = [
+    const GIT_WORDS: [&str; 14] = [
         "blame",
         "branch",
         "checkout",
@@ -503,6 +537,7 @@ pub fn mentions_git(goal: &str) -> bool {
         "rebase",
         "remote",
         "repositor",
+        "stash",
     ];
     mentions_any(goal, &["diff", "repo"], &GIT_WORDS)
 }
@@ -539,12 +574,16 @@ impl BuiltInTool {
                 | BuiltInTool::GitDiff
                 | BuiltInTool::GitLog
                 | BuiltInTool::GitBlame
+                | BuiltInTool::GitShow
+                | BuiltInTool::GitAdd
                 | BuiltInTool::GitCommit
                 | BuiltInTool::GitFetch
                 | BuiltInTool::GitPull
                 | BuiltInTool::GitPush
                 | BuiltInTool::GitBranch
                 | BuiltInTool::GitSwitch
+                | BuiltInTool::GitMerge
+                | BuiltInTool::GitStash
                 | BuiltInTool::GitClone
         )
     }

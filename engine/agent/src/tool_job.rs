@@ -6,7 +6,7 @@ use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{BlobHash, BlobRef, ChangeKind, DocId, TextHunk, ToolGrants, UserTool};
+use store::{BlobHash, BlobRef, ChangeKind, DocId, TextHunk, ToolFileInfo, ToolGrants, UserTool};
 use text::kernel_properties::NotePackages;
 use text::script_packages::ScriptPackagesError;
 
@@ -304,6 +304,18 @@ pub enum GitJob {
         #[serde(default)]
         path: Option<String>,
     },
+    /// Shows a commit and its diff.
+    Show {
+        /// Its hash, or the name of a branch or tag; `None` for the last one.
+        #[serde(default)]
+        commit: Option<String>,
+    },
+    /// Stages the named files, or all changed files.
+    Add {
+        /// Paths to stage; empty for all changed files.
+        #[serde(default)]
+        files: Vec<String>,
+    },
     /// Lists who last changed each line of a file.
     Blame {
         /// Path of the file.
@@ -322,6 +334,9 @@ pub enum GitJob {
         /// Paths to commit; empty for all changed files.
         #[serde(default)]
         files: Vec<String>,
+        /// Whether exactly what is staged is committed instead.
+        #[serde(default)]
+        staged: bool,
     },
 }
 
@@ -367,6 +382,19 @@ pub enum GitProgramJob {
         /// Paths to commit; empty for all changed files.
         #[serde(default)]
         files: Vec<String>,
+        /// Whether exactly what is staged is committed instead.
+        #[serde(default)]
+        staged: bool,
+    },
+    /// Merges a branch into the current one.
+    Merge {
+        /// Name of the branch.
+        branch: String,
+    },
+    /// Puts changes aside, takes them back, or lists what is put aside.
+    Stash {
+        /// Which of that.
+        action: GitStashAction,
     },
     /// Switches to a branch.
     Switch {
@@ -385,6 +413,26 @@ pub enum GitProgramJob {
         /// Number of commits to get; `None` for all.
         #[serde(default)]
         depth: Option<u32>,
+    },
+}
+
+/// What is done with stashes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GitStashAction {
+    /// Lists them.
+    List,
+    /// Puts all changes that aren't committed aside.
+    Push {
+        /// Description; empty for Git's own.
+        message: String,
+    },
+    /// Takes a stash back.
+    Apply {
+        /// Number of the stash; 0 is the newest.
+        number: usize,
+        /// Whether it's deleted once its changes are back.
+        pop: bool,
     },
 }
 
@@ -427,6 +475,8 @@ pub struct ToolOutcome {
     pub ordered: Vec<(String, FileChange)>,
     /// Images and files of the result.
     pub attached: Vec<BlobRef>,
+    /// What is known of the files that were read, written or listed: at most [`store::MAX_RESULT_FILES`].
+    pub files: Vec<ToolFileInfo>,
     /// Access that needs the user's approval; nothing was done yet.
     pub asks: Option<AccessRequest>,
     /// Whether the tool differs from the one that was allowed, so that nothing was done.

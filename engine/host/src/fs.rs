@@ -1,7 +1,7 @@
 //! The user's files: reading, writing, moving and watching them, always inside their volume.
 
 pub use user_files::{atomic_write, confined_dir, file_rights, folder_names::folder_names};
-pub(crate) use user_files::{bulk_create, move_files};
+pub(crate) use user_files::{bulk_create, file_info, move_files};
 
 pub mod convert;
 pub mod copy;

@@ -23,7 +23,7 @@ use crate::agents::project_memory::{memory_folders, read_project_memory};
 use crate::fs::volume_snapshot::{ProgramBaselines, ProgramChanges};
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::config::{SandboxLimits, SandboxPaths};
-use agent::tool_job::{ToolJob, ToolOutcome};
+use agent::tool_job::{GitJob, ToolJob, ToolOutcome};
 use agent::tool_lines::line_range;
 use anyhow::{Context, anyhow, bail};
 use std::collections::HashMap;
@@ -362,7 +362,7 @@ fn run_limited_job(
             // A commit that has begun isn't abandoned halfway; read-only operations can be.
             let (root, what, stopped) = (root.clone(), what.clone(), stop.clone());
             match &what {
-                agent::tool_job::GitJob::Commit { .. } | agent::tool_job::GitJob::Branch { name: Some(_) } => {
+                GitJob::Add { .. } | GitJob::Commit { .. } | GitJob::Branch { name: Some(_) } => {
                     git::run(place, &root, &what, stop)
                 }
                 _ => run_detached(place, stop, move |place| git::run(place, &root, &what, &stopped)),

@@ -107,6 +107,7 @@ fn make_step(number: u64) -> ExecutionStep {
             error: None,
             whole: None,
             attached: Vec::new(),
+            files: Vec::new(),
         },
         _ => StepKind::Todo { todos: Vec::new() },
     };

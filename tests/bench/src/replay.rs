@@ -257,8 +257,8 @@ fn learn_task_trace(
         let (id, tool_name) = (format!("c{at}"), call.name.clone());
         add(StepKind::ToolCall { tool_call_id: id.clone(), tool_name, params: call.args.clone() });
         let (result, error) = (Some(Value::String(said.text.clone())), None);
-        let (tool_call_id, attached) = (id, Vec::new());
-        add(StepKind::ToolResult { tool_call_id, success: said.ok, result, error, whole: None, attached });
+        let (tool_call_id, attached, files) = (id, Vec::new(), Vec::new());
+        add(StepKind::ToolResult { tool_call_id, success: said.ok, result, error, whole: None, attached, files });
     }
     add(StepKind::FinalAnswer { content: "Done.".to_owned() });
     let about = RunAbout {

@@ -138,10 +138,9 @@ fn a_run_in_a_worktree_is_shown_adopted_as_one_commit_undone_and_discarded() {
         assert!(!copied.contains_key(left_out), "{left_out}");
     }
     assert_eq!(git(&fork, &["branch", "--show-current"]), "tracebook/fork-try-1");
-    let status = git(&fork, &["status", "--porcelain"]);
-    for line in ["M a.md", " M b.md", " D gone.md", " D old.md", "?? made.md", "?? new.md"] {
-        assert!(status.contains(line), "{line}: {status}");
-    }
+    assert_eq!(git(&fork, &["status", "--porcelain"]), "M b.md\n D old.md\n?? made.md", "only what the run changed");
+    let log = "Files as they were when the fork try-1 began\nLink\nFirst";
+    assert_eq!(git(&fork, &["log", "--format=%s"]), log);
 
     let row = fork_of(&house, "try-1");
     assert_eq!((&row["state"], &row["changed"], &row["tokens"]), (&json!("done"), &json!(3), &json!(7 * 18)), "{row}");
@@ -411,6 +410,70 @@ fn uncommitted_changes_in_touched_files_stay_uncommitted() {
     assert_eq!(house.read("notes/a.md"), b"1\ntwo\nthree\nfour\nfive\n");
     assert!(!house.path("notes/b.md").exists());
     house.run(&["forks", "discard", "d"]).good();
+}
+
+#[test]
+fn an_agents_commits_in_a_fork_have_only_its_own_changes() {
+    let ten: String = (1..=10).map(|line| format!("line {line}\n")).collect();
+    let goal = vec![
+        ("git_status", json!({})),
+        edit("a.md", "line 9\n", "line nine\n"),
+        write("made.md", "made\n"),
+        ("git_commit", json!({"message": "One file", "files": ["a.md"]})),
+        ("git_commit", json!({"message": "The rest"})),
+        ("git_push", json!({})),
+    ];
+    let merge = vec![("git_merge", json!({"branch": "tracebook/fork-f"}))];
+    let goals = vec![("commit it", goal), ("another", Vec::new()), ("take over the branch", merge)];
+    let house = house(&script(goals), &[("a.md", &ten), ("b.md", "b\n"), ("gone.md", "gone\n")]);
+    let notes = repository(&house);
+    git(&house.path(""), &["init", "-q", "--bare", "remote.git"]);
+    git(&notes, &["remote", "add", "origin", "../remote.git"]);
+    // The user's own changes: of the same file, of others, staged and not.
+    house.write("notes/a.md", ten.replace("line 2\n", "line two\n").as_bytes());
+    house.write("notes/b.md", b"b\nstaged\n");
+    git(&notes, &["add", "b.md"]);
+    house.write("notes/new.md", b"new\n");
+    std::fs::remove_file(house.path("notes/gone.md")).expect("removed");
+    let before = (files(&notes), git(&notes, &["status", "--porcelain"]));
+    let done = house.run(&["ask", "commit it", "--fork", "f", "--approve", "git_push", "--json"]).good();
+    let results: Vec<String> =
+        done.lines().iter().filter(|line| line["type"] == "tool_result").map(ToString::to_string).collect();
+    assert!(results[0].contains("nothing has changed since the last commit"), "{}", results[0]);
+    assert!(results[5].contains("wasn't committed when the fork f began"), "{}", results[5]);
+    assert_eq!(git(&house.path("remote.git"), &["for-each-ref"]), "", "nothing is pushed");
+
+    let fork = folder_of(&house, "f");
+    let log = "The rest\nOne file\nFiles as they were when the fork f began\nFirst";
+    assert_eq!(git(&fork, &["log", "--format=%s"]), log);
+    assert_eq!(git(&fork, &["show", "--format=", "--name-status", "HEAD"]), "A\tmade.md");
+    let one = git(&fork, &["show", "--format=", "-U0", "HEAD~1"]);
+    assert!(one.contains("+line nine") && !one.contains("two"), "{one}");
+    let kept = git(&fork, &["show", "--format=", "--name-status", "HEAD~2"]);
+    assert_eq!(kept, "M\ta.md\nM\tb.md\nD\tgone.md\nA\tnew.md");
+    assert_eq!(git(&fork, &["status", "--porcelain"]), "");
+
+    // The user's folder has nothing of it, and neither has the commit of an adoption.
+    assert_eq!((files(&notes), git(&notes, &["status", "--porcelain"])), before);
+    let adopted = house.json(&["forks", "adopt", "f", "--only", "made.md"]);
+    assert_eq!((&adopted["files"], adopted["commit"].is_string()), (&json!(["made.md"]), true), "{adopted}");
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "Adopt fork f: commit it\nFirst");
+    assert_eq!(git(&notes, &["show", "--format=", "--name-only", "HEAD"]), "made.md");
+    assert_eq!(git(&notes, &["status", "--porcelain"]), before.1);
+    house.run(&["forks", "adopt", "f"]).good();
+    let both = ten.replace("line 2\n", "line two\n").replace("line 9\n", "line nine\n");
+    assert_eq!(String::from_utf8(house.read("notes/a.md")).expect("text"), both);
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "Adopt fork f: commit it\nFirst", "a.md has changes of the user");
+    // Nor does an agent merge the branch as it is.
+    let done = house.run(&["ask", "take over the branch", "--approve", "git_merge", "--json"]).good().text();
+    assert!(done.contains("so it isn't merged; adopt the fork's changes instead"), "{done}");
+    // Without commits of an agent there's nothing to bring back.
+    house.run(&["ask", "another", "--fork", "idle"]).good();
+    let discarded = house.run(&["forks", "discard", "idle", "--json"]).good().json();
+    assert_eq!(discarded["last_commit"], Value::Null, "{discarded}");
+    let last = git(&fork, &["rev-parse", "HEAD"]);
+    let discarded = house.run(&["forks", "discard", "f", "--json"]).good().json();
+    assert_eq!(discarded["last_commit"], json!(last), "{discarded}");
 }
 
 #[test]

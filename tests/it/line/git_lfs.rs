@@ -4,10 +4,11 @@ use super::agents::house;
 use super::git::{caller, git, know_user, run_in};
 use super::github_api::Hub;
 use crate::program::{Done, House, PROGRAM, finish, noise};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 /// What stands for `git-lfs`: it keeps contents in the home folder under their hash, and notes its calls.
 const FILTER: &str = r#"#!/bin/sh
@@ -51,12 +52,17 @@ fn surround(house: &House, mut command: Command, folder: &str) -> Command {
     command
 }
 
+/// Runs the program with the filter.
+fn run_program(house: &House, folder: &str, words: &[&str]) -> Done {
+    let mut command = Command::new(PROGRAM);
+    house.surround(&mut command, words);
+    finish(surround(house, command, folder), b"")
+}
+
 /// Runs `tracebook git …` with the filter.
 fn run_filtered(house: &House, folder: &str, words: &[&str]) -> Done {
-    let mut command = Command::new(PROGRAM);
     let all: Vec<&str> = ["git"].iter().chain(words).copied().collect();
-    house.surround(&mut command, &all);
-    finish(surround(house, command, folder), b"")
+    run_program(house, folder, &all)
 }
 
 /// Runs Git itself with the filter.
@@ -144,27 +150,86 @@ fn contents_in_lfs_are_committed_as_pointers_and_looking_runs_no_filter() {
     house.run(&["fsck"]).good();
 }
 
-#[test]
-fn an_agent_commits_no_content_past_the_filter() {
-    let (address, results) = caller(vec![
-        ("git_commit", json!({"message": "Both"})),
-        ("git_commit", json!({"message": "The note", "files": ["a.md"]})),
-    ]);
+/// A house with the filter, and with a repository whose binary files go through it.
+fn filtered_house(calls: Vec<(&'static str, Value)>) -> (House, Arc<Mutex<Vec<String>>>) {
+    let (address, results) = caller(calls);
     let house = house(&address, &[("a.md", "one\n")]);
     install_filter(&house);
-    house.write("notes/.gitattributes", b"*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    house.write("notes/.gitattributes", b"*.bin filter=lfs diff=lfs merge=lfs -text\nplain.bin -filter\n");
     git_filtered(&house, "notes", &["init", "-q"]);
     git_filtered(&house, "notes", &["add", "-A"]);
     git_filtered(&house, "notes", &["commit", "-qm", "First"]);
     house.write("notes/a.md", b"one\ntwo\n");
     house.write("notes/data.bin", b"content\n");
+    (house, results)
+}
+
+#[test]
+fn an_agent_commits_no_content_past_the_filter() {
+    let both = || vec![("git_commit", json!({"message": "Both"}))];
+    let (house, results) = filtered_house(vec![
+        ("git_commit", json!({"message": "Both"})),
+        ("git_commit", json!({"message": "The note", "files": ["a.md"]})),
+    ]);
+    // Without the filter in its settings, Git itself would commit the content.
+    house.write(".gitconfig", b"[user]\n\tname = Ada\n\temail = ada@example.org\n");
     house.run(&["ask", "commit it", "--json"]).good();
-    let results = results.lock().expect("heard").clone();
-    assert!(results[0].contains("filter lfs") && results[0].contains("data.bin"), "{results:?}");
-    assert!(results[1].contains("The note"), "{results:?}");
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[0].contains("filter lfs") && heard[0].contains("data.bin"), "{heard:?}");
+    assert!(heard[1].contains("The note"), "{heard:?}");
     assert_eq!(git(&house.path("notes"), &["log", "--format=%s"]), "The note\nFirst");
     assert_eq!(house.read("notes/data.bin"), b"content\n");
     assert_eq!(take_calls(&house), 0);
+
+    // A filter that fails commits nothing, and one that the repository itself names doesn't run.
+    let (failing, results) = filtered_house(both());
+    std::fs::write(failing.path("bin/git-lfs"), "#!/bin/sh\nexit 3\n").expect("written");
+    run_program(&failing, "", &["ask", "commit it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[0].contains("data.bin") && heard[0].contains("its filter lfs"), "{heard:?}");
+    assert_eq!(git(&failing.path("notes"), &["log", "--format=%s"]), "First");
+    let (hostile, results) = filtered_house(both());
+    let evil = format!("touch {}", hostile.path("hacked").display());
+    git(&hostile.path("notes"), &["config", "filter.lfs.clean", &evil]);
+    run_program(&hostile, "", &["ask", "commit it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[0].contains("filter.lfs.clean"), "{heard:?}");
+    assert!(!hostile.path("hacked").exists(), "no setting ran");
+    assert_eq!(git(&hostile.path("notes"), &["log", "--format=%s"]), "First");
+}
+
+#[test]
+fn an_agents_commit_of_a_file_in_lfs_is_made_by_git() {
+    let (house, results) = filtered_house(vec![
+        ("git_commit", json!({"message": "The data", "files": ["data.bin"]})),
+        ("git_commit", json!({"message": "The rest"})),
+    ]);
+    house.write("notes/more.bin", b"more\n");
+    house.write("notes/plain.bin", b"as it is\n");
+    run_program(&house, "", &["ask", "commit it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[0].contains("“The data”") && heard[0].contains("data.bin"), "{heard:?}");
+    assert!(heard[1].contains("“The rest”") && heard[1].contains("more.bin"), "{heard:?}");
+    let show = |name: &str| git_filtered(&house, "notes", &["cat-file", "blob", name]);
+    assert!(show("HEAD~1:data.bin").starts_with(POINTER) && show("HEAD:more.bin").starts_with(POINTER));
+    assert_eq!((show("HEAD:a.md"), show("HEAD:plain.bin")), (b"one\ntwo\n".to_vec(), b"as it is\n".to_vec()));
+    let named = |commit: &str| git(&house.path("notes"), &["show", "--format=", "--name-only", commit]);
+    assert_eq!((named("HEAD~1").as_str(), named("HEAD").as_str()), ("data.bin", "a.md\nmore.bin\nplain.bin"));
+    assert_eq!(house.read("notes/data.bin"), b"content\n");
+}
+
+#[test]
+fn a_fork_begins_with_the_pointers_of_files_in_lfs() {
+    let (house, results) = filtered_house(vec![
+        ("write_file", json!({"path": "made.md", "content": "made\n"})),
+        ("git_commit", json!({"message": "By the agent"})),
+    ]);
+    run_program(&house, "", &["ask", "commit it", "--fork", "f", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!(heard[1].contains("made.md") && !heard[1].contains("data.bin"), "{heard:?}");
+    let before = git_filtered(&house, "W/forks/f/f", &["cat-file", "blob", "HEAD~1:data.bin"]);
+    assert!(before.starts_with(POINTER), "{}", String::from_utf8_lossy(&before));
+    assert_eq!(house.read("W/forks/f/f/data.bin"), b"content\n");
 }
 
 #[test]

@@ -171,6 +171,9 @@ fn agents_commit_freely_and_ask_before_they_use_a_remote_or_switch() {
         ("git_fetch", json!({}), "Fetch from the remote"),
         ("git_switch", json!({"branch": "idea"}), "Switch to the branch idea"),
         ("git_branch", json!({"name": "more"}), ""),
+        ("git_merge", json!({"branch": "idea"}), "Merge the branch idea"),
+        ("git_stash", json!({"action": "push"}), "Stash all changes that aren't committed"),
+        ("git_stash", json!({"action": "pop"}), "Apply stash 0, and delete it"),
         ("git_clone", json!({"repository": "ada/notes", "directory": "x"}), "Clone ada/notes into x"),
     ] {
         let (address, _) = caller(vec![(tool, arguments)]);
@@ -187,6 +190,81 @@ fn agents_commit_freely_and_ask_before_they_use_a_remote_or_switch() {
         assert!(!asked.is_empty() && asked.contains(question), "{tool}: {asked}");
         assert_eq!(state(), before, "{tool}");
     }
+}
+
+#[test]
+fn an_agent_shows_stages_merges_and_stashes() {
+    let (address, results) = caller(vec![
+        ("git-show", json!({})),
+        ("git-add", json!({"files": ["notes/b.md"]})),
+        ("git_commit", json!({"message": "Both", "staged": true, "files": ["a.md"]})),
+        ("git_commit", json!({"message": "Only b", "staged": true})),
+        ("git_commit", json!({"message": "Again", "staged": true})),
+        ("git_show", json!({"volume": "user", "commit": "idea"})),
+        ("git_show", json!({"commit": "nowhere"})),
+        ("git_stash", json!({"action": "push", "message": "Later"})),
+        ("git_stash", json!({"action": "list"})),
+        ("git_merge", json!({"branch": "idea"})),
+        ("git-stash", json!({"action": "pop"})),
+        ("git_stash", json!({"action": "list"})),
+        ("git_merge", json!({"branch": "clash"})),
+    ]);
+    let house = house(&address, &[("a.md", "# A\n"), ("b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    for (branch, file, text) in [("idea", "idea.md", "idea\n"), ("clash", "b.md", "clash\n")] {
+        git(&notes, &["switch", "-qc", branch, "main"]);
+        house.write(&format!("notes/{file}"), text.as_bytes());
+        git(&notes, &["add", file]);
+        git(&notes, &["commit", "-qm", branch]);
+        git(&notes, &["switch", "-q", "main"]);
+    }
+    house.write("notes/a.md", b"# B\n");
+    house.write("notes/b.md", b"b\nmore\n");
+    house.run(&["ask", "work on it", "--approve", "git_merge", "--approve", "git_stash", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    let expected = [
+        "+# A",
+        "staged",
+        "Name no files",
+        "“Only b”",
+        "nothing is staged",
+        "+idea",
+        "no such commit",
+        "Saved working directory",
+        "0 On main: Later",
+        "on main, it has no remote branch",
+        "a.md",
+        "nothing is stashed",
+        "Both sides have changed the same lines of b.md",
+    ];
+    assert_eq!(heard.len(), expected.len(), "{heard:?}");
+    for (said, expected) in heard.iter().zip(expected) {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert_eq!(git(&notes, &["log", "--first-parent", "--format=%s"]), "Merge branch 'idea'\nOnly b\nFirst");
+    assert_eq!(git(&notes, &["show", "--format=", "--name-only", "HEAD~1"]), "b.md");
+    assert_eq!((house.read("notes/a.md"), house.read("notes/b.md")), (b"# B\n".to_vec(), b"b\nmore\n".to_vec()));
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "M a.md", "a conflict leaves nothing half");
+
+    // A volume that nobody changes isn't staged in, merged or stashed.
+    let (address, results) = caller(vec![
+        ("git_add", json!({})),
+        ("git_merge", json!({"branch": "idea"})),
+        ("git_show", json!({})),
+        ("git_stash", json!({"action": "push"})),
+        ("git_show", json!({"volume": "system"})),
+    ]);
+    let locked = self::house(&address, &[("a.md", "# A\n")]);
+    with_remote(&locked);
+    let config = String::from_utf8(locked.read("W/config.yaml")).expect("text");
+    locked.write("W/config.yaml", format!("{config}volumes:\n  notes: {{readonly: true}}\n").as_bytes());
+    locked.write("notes/a.md", b"# B\n");
+    locked.run(&["ask", "work on it", "--json"]).good();
+    let heard = results.lock().expect("heard").clone();
+    assert!([0, 1, 3].iter().all(|at| heard[*at].contains("read-only")), "{heard:?}");
+    assert!(heard[2].contains("+# A") && heard[4].contains("no history in Git"), "{heard:?}");
+    assert_eq!(git(&locked.path("notes"), &["status", "--porcelain"]), "M a.md");
 }
 
 #[test]

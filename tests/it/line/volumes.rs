@@ -155,6 +155,60 @@ fn system_is_read_and_never_written() {
 }
 
 #[test]
+fn results_have_size_times_type_and_rights_of_files() {
+    let (address, _) = caller(vec![
+        ("read_file", json!({"path": "data.csv"})),
+        ("write_file", json!({"path": "new.md", "content": "# New\n"})),
+        ("write_file", json!({"path": "new.md", "content": "# New\nmore\n"})),
+        ("read_file", json!({"path": "new.md"})),
+        ("list_files", json!({})),
+        ("read_file", json!({"path": "system/config.yaml"})),
+        ("read_file", json!({"path": "gone.csv"})),
+    ]);
+    let house = house(&address, &[("sub/Note.md", "# Note\n")]);
+    house.write("notes/data.csv", b"a,b\n");
+    let files_of = |words: &[&str]| -> Vec<Value> {
+        let lines = house.run(words).good().lines();
+        lines.iter().filter(|line| line["type"] == "tool_result").map(|line| line["files"].clone()).collect()
+    };
+    let files = files_of(&["ask", "go", "--json"]);
+    let millis = |time: std::io::Result<std::time::SystemTime>| {
+        let since = time.ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_millis()).ok()
+    };
+    let meta = house.path("notes/data.csv").metadata().expect("there");
+    let csv = &files[0][0];
+    assert_eq!((&csv["path"], &csv["type"], &csv["size"]), (&json!("data.csv"), &json!("file"), &json!(4)), "{csv}");
+    assert_eq!(csv["modified"], json!(millis(meta.modified())), "{csv}");
+    assert_eq!(csv["created"], json!(millis(meta.created())), "{csv}");
+    assert_eq!(csv["readOnly"], false, "{csv}");
+    assert!(files[1][0]["created"].is_i64() && files[1][0]["modified"].is_i64(), "{files:?}");
+    for (at, size) in [(1, 6), (2, 11), (3, 11)] {
+        let note = &files[at][0];
+        assert_eq!((&note["path"], &note["size"]), (&json!("new.md"), &json!(size)), "{at}: {note}");
+        assert_eq!((&note["type"], &note["readOnly"]), (&json!("file"), &json!(false)), "{at}: {note}");
+    }
+    assert!(files[2][0]["modified"].is_i64(), "{files:?}");
+    let listed = |path: &str| files[4].as_array().into_iter().flatten().find(|file| file["path"] == path).cloned();
+    assert_eq!(listed("data.csv").as_ref(), Some(csv));
+    assert_eq!(listed("sub").expect("listed")["type"], "folder");
+    assert_eq!(listed("sub/Note.md").expect("listed")["size"], 7);
+    let system = &files[5][0];
+    assert_eq!((&system["path"], &system["readOnly"]), (&json!("config.yaml"), &json!(true)), "{system}");
+    assert_eq!(files[6], Value::Null);
+
+    // Where nobody changes a volume, its files are read-only, whatever the file system says.
+    let (address, results) =
+        caller(vec![("read_file", json!({"path": "data.csv"})), ("list_files", json!({"directory": "sub"}))]);
+    super::agents::configure(&house, &address);
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    house.write("W/config.yaml", format!("{config}volumes:\n  notes: {{readonly: true}}\n").as_bytes());
+    let files = files_of(&["ask", "look around", "--json"]);
+    assert_eq!((&files[0][0]["readOnly"], &files[1][0]["readOnly"]), (&json!(true), &json!(true)), "{files:?}");
+    assert!(results.lock().expect("heard")[1].contains("The volume is read-only."), "{results:?}");
+}
+
+#[test]
 fn a_read_only_volume_refuses_everyone() {
     const REFUSAL: &str = "notes is read-only.";
     let (address, results) = caller(vec![

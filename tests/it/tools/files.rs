@@ -2,8 +2,10 @@
 
 use super::Bench;
 use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome};
-use std::os::unix::fs::symlink;
-use store::BlobHash;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{BlobHash, MAX_RESULT_FILES, ToolFileInfo, ToolFileType};
 
 impl Bench {
     fn read(&self, path: &str) -> ToolOutcome {
@@ -107,6 +109,40 @@ fn reading_has_limits() {
     let listed = bench.list("sub").text;
     assert!(listed.starts_with("deep/\ndeep/deeper/\nfile.txt (4 bytes, txt, changed 20"), "{listed}");
     assert!(bench.list("sub/deep/deeper/file.txt").text.contains("no folder"));
+}
+
+/// Returns a time as results have it.
+fn millis(time: std::io::Result<SystemTime>) -> Option<i64> {
+    let since = time.ok()?.duration_since(UNIX_EPOCH).expect("after 1970");
+    Some(i64::try_from(since.as_millis()).expect("a time of our age"))
+}
+
+#[test]
+fn results_have_size_times_type_and_rights_of_files() {
+    let bench = Bench::new();
+    bench.write("notes/data/a.csv", b"a,b\n");
+    symlink("a.csv", bench.path("notes/data/link.csv")).expect("linked");
+    std::fs::set_permissions(bench.path("notes/data/a.csv"), Permissions::from_mode(0o444)).expect("set");
+    let info = |path: &str, file_type: ToolFileType| {
+        let meta = bench.path("notes").join(path).symlink_metadata().expect("there");
+        let (created, modified) = (millis(meta.created()), millis(meta.modified()));
+        let read_only = meta.permissions().readonly();
+        ToolFileInfo { path: path.to_owned(), file_type, size: meta.len(), created, modified, read_only }
+    };
+    let csv = info("data/a.csv", ToolFileType::File);
+    assert!(csv.read_only && csv.size == 4 && csv.modified.is_some(), "{csv:?}");
+    assert_eq!(bench.read("data/a.csv").files, [csv.clone()]);
+    assert_eq!(bench.list("data").files, [csv.clone(), info("data/link.csv", ToolFileType::Link)]);
+    let folder = info("data", ToolFileType::Folder);
+    assert_eq!(bench.list("").files, [folder, csv, info("data/link.csv", ToolFileType::Link)]);
+    let written = bench.replace("data/new.txt", "four", None);
+    assert_eq!(written.files, [info("data/new.txt", ToolFileType::File)]);
+    assert!(bench.read("gone.txt").files.is_empty());
+    for number in 0..150 {
+        bench.write(&format!("notes/many/{number}.txt"), b"");
+    }
+    let many = bench.list("many");
+    assert_eq!((many.files.len(), many.text.lines().count()), (MAX_RESULT_FILES, 150));
 }
 
 #[test]

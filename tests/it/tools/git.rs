@@ -29,13 +29,13 @@ fn status_diff_commit_and_log() {
     assert_eq!(git(&bench, GitJob::Log { limit: None, revision: None, path: None }).text, "there is no commit yet");
     assert_eq!(git(&bench, GitJob::Status).text, "?? a.md");
     let message = "First words".to_owned();
-    let done = git(&bench, GitJob::Commit { message: message.clone(), files: Vec::new() });
+    let done = git(&bench, GitJob::Commit { message: message.clone(), files: Vec::new(), staged: false });
     assert!(done.success && done.text.ends_with("“First words”\na.md"), "{done:?}");
     bench.write("notes/a.md", b"one\ntwo\n");
     let diff = git(&bench, GitJob::Diff { path: None, revision: None });
     assert!(diff.success && diff.text.contains("+two\n"), "{diff:?}");
     assert_eq!(git(&bench, GitJob::Status).text, " M a.md");
-    let again = git(&bench, GitJob::Commit { message, files: vec!["../beside.txt".to_owned()] });
+    let again = git(&bench, GitJob::Commit { message, files: vec!["../beside.txt".to_owned()], staged: false });
     assert!(!again.success && again.text.contains("leads out of the volume"), "{again:?}");
     let log = git(&bench, GitJob::Log { limit: Some(5), revision: None, path: None });
     assert!(log.text.ends_with(" Ada: First words") && log.text.lines().count() == 1, "{log:?}");

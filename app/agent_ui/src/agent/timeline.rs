@@ -600,8 +600,8 @@ mod tests {
 
     fn result(name: &str) -> StepKind {
         let whole = None;
-        let (tool_call_id, attached) = (name.to_owned(), Vec::new());
-        StepKind::ToolResult { tool_call_id, success: true, result: None, error: None, whole, attached }
+        let (tool_call_id, attached, files) = (name.to_owned(), Vec::new(), Vec::new());
+        StepKind::ToolResult { tool_call_id, success: true, result: None, error: None, whole, attached, files }
     }
 
     #[test]

@@ -570,8 +570,16 @@ mod tests {
             let params = arguments.as_object().cloned().expect("an object");
             add(StepKind::ToolCall { tool_call_id: id.clone(), tool_name, params });
             let result = Some(Value::String((*result).to_owned()));
-            let (tool_call_id, attached) = (id, Vec::new());
-            add(StepKind::ToolResult { tool_call_id, success: true, result, error: None, whole: None, attached });
+            let (tool_call_id, attached, files) = (id, Vec::new(), Vec::new());
+            add(StepKind::ToolResult {
+                tool_call_id,
+                success: true,
+                result,
+                error: None,
+                whole: None,
+                attached,
+                files,
+            });
         }
         add(StepKind::FinalAnswer { content: answer.to_owned() });
         all

@@ -14,12 +14,14 @@ use std::fs::{File, OpenOptions};
 use std::path::{Component, Path};
 use store::disk::create_folder;
 use store::{BlobHash, DocId};
-use vcs::{FileChangeKind, RepositoryFolder, VcsError};
+use vcs::{FORK_SNAPSHOT_TRAILER, FileChangeKind, RepositoryFolder, VcsError};
 
 /// Maximum size of a fork's files in bytes, unless a greater one is given.
 pub const DEFAULT_FORK_LIMIT_BYTES: u64 = 2_000_000_000;
 /// Maximum number of kept names of each kind of files that are left out.
 const MAX_LEFT_OUT_NAMES: usize = 200;
+/// Maximum number of files in the arguments of one Git process.
+const MAX_NAMED_FILES: usize = 200;
 /// Permissions of the folder with all forks: notes are private.
 #[cfg(unix)]
 const PRIVATE_FOLDER_MODE: u32 = 0o700;
@@ -80,7 +82,7 @@ impl ForkStore {
                     )));
                 }
                 let commit = repository.branch_state()?.head.unwrap_or_default();
-                Some(ForkBranch { top, prefix: prefix.to_owned(), branch, commit })
+                Some(ForkBranch { top, prefix: prefix.to_owned(), branch, commit, snapshot: None })
             }
             None => None,
         };
@@ -160,6 +162,9 @@ impl ForkStore {
                 push_name(&mut fork.left_out.links, link);
             }
         }
+        if let Some(git) = &mut fork.git {
+            git.snapshot = commit_uncommitted(&files, &fork.name)?;
+        }
         fork.files = base.len();
         self.save_base(&fork.name, &base)?;
         sync_files(&self.fork_folder(&fork.name));
@@ -233,6 +238,26 @@ fn open_forkable(project: &Path) -> Result<Option<RepositoryFolder>, ForkError> 
         return Err(ForkError::Refused(format!("{} is in conflict in the repository; resolve it first", file.path)));
     }
     Ok(Some(repository))
+}
+
+/// Commits on the fork's branch what isn't committed in the project, so that an agent's commit has only the agent's
+/// changes. Returns the commit; `None` if all is committed.
+fn commit_uncommitted(files: &Path, fork: &str) -> Result<Option<String>, ForkError> {
+    let repository = RepositoryFolder::open(files)?;
+    let message = format!(
+        "Files as they were when the fork {fork} began\n\nThis is what wasn't committed in the project. The commit \
+         stays in the\nfork: it's neither adopted nor pushed.\n\n{FORK_SNAPSHOT_TRAILER}{fork}\n"
+    );
+    // Filters are programs. Those that the repository's own settings name don't run; a merge driver isn't used here.
+    let runs_filters = repository.program_settings()?.iter().all(|name| name.starts_with("merge."));
+    let mut stage_filtered = |names: &[String]| {
+        for names in names.chunks(MAX_NAMED_FILES).filter(|_| runs_filters) {
+            let add = GitOperation::Add { files: names.to_vec() };
+            // What can't be staged stays uncommitted, as it is in the project.
+            let _ = git_program::run(files, &add, GitCaller::Agent, &mut |_| {}, &|| false);
+        }
+    };
+    Ok(repository.commit_snapshot(&message, &mut stage_filtered)?)
 }
 
 fn push_name(names: &mut Vec<String>, name: &str) {

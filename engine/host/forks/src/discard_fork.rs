@@ -30,8 +30,8 @@ impl ForkStore {
         Ok(fork)
     }
 
-    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if it
-    /// has commits that the branch began without.
+    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if runs
+    /// or the user have committed there.
     ///
     /// # Errors
     /// Returns an error if something can't be removed; what is left of the fork can be discarded again.
@@ -41,7 +41,7 @@ impl ForkStore {
         let last = fork.git.as_ref().and_then(|git| {
             let branches = RepositoryFolder::open(&git.top).and_then(|repository| repository.branches()).ok()?;
             let branch = branches.into_iter().find(|branch| branch.name == git.branch && !branch.remote)?;
-            (branch.id != git.commit).then_some(branch.id)
+            (branch.id != git.commit && Some(&branch.id) != git.snapshot.as_ref()).then_some(branch.id)
         });
         self.remove(&mut fork)?;
         Ok(last)

@@ -47,6 +47,9 @@ pub struct ForkBranch {
     pub branch: String,
     /// Hash of the commit at which the branch begins.
     pub commit: String,
+    /// Hash of the branch's first own commit, which has what wasn't committed in the project; `None` if all was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
 }
 
 /// What a fork doesn't have of its project.

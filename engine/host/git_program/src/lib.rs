@@ -4,12 +4,14 @@
 //! Arguments are a list that this crate fixes: no shell reads them, and no name or address can become an option.
 
 mod address;
+mod agent_repository;
 mod chosen_commit;
 mod clone_place;
 mod errors;
 mod merge_file;
 
 pub use address::{RepositoryAddress, RepositoryAddressError, host_of, repository_folder_name};
+pub use agent_repository::{AgentGitError, AgentRepository};
 pub use chosen_commit::commit_chosen;
 pub use errors::GitProgramError;
 pub use merge_file::{MERGE_DRIVER_SETTING, MergedFile, merge_driver_command, merge_files};
@@ -39,7 +41,7 @@ pub enum GitCaller {
     /// The user has chosen it in the window: as with `git` itself, but nothing asks on a terminal.
     Window,
     /// An agent: no hook of the repository runs, and nothing asks on a terminal. Settings of the repository that run
-    /// programs must be refused by the caller (`vcs::RepositoryFolder::program_settings`).
+    /// programs must be refused by the caller ([`AgentRepository::check_settings`]).
     Agent,
 }
 

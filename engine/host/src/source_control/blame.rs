@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, DocId};
-use vcs::{BlameSpan, Commit, RepositoryFolder, VcsError};
+use vcs::{BlameSpan, Commit, RepositoryFolder};
 
 /// Maximum number of files whose blame is kept.
 const MAX_KEPT_BLAMES: usize = 8;
@@ -72,7 +72,7 @@ fn read_blame(
     let read = RepositoryFolder::open(root).and_then(|repository| repository.blame_text(&file.1, text));
     let reading = match read {
         Ok(spans) => BlameReading { revision: version.0, parts: byte_parts(text, spans), trouble: None },
-        Err(why @ (VcsError::None(_) | VcsError::Nobody | VcsError::Refused(_) | VcsError::Git(_))) => {
+        Err(why) => {
             let trouble = Some(sentence(&why.to_string()));
             BlameReading { revision: version.0, trouble, ..BlameReading::default() }
         }

@@ -4,6 +4,7 @@ use super::truncate::{store_blob, truncate_output};
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::{ConfinedFolder, OpenRefusal, normalize_path};
+use crate::fs::file_info::tool_file_info;
 use agent::config::SandboxPaths;
 use agent::tool_job::{FileChange, ToolOutcome};
 use agent::tool_lines::select_lines;
@@ -11,7 +12,7 @@ use anyhow::{anyhow, bail};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use store::BlobHash;
+use store::{BlobHash, MAX_RESULT_FILES, ToolFileInfo, ToolFileType};
 use text::diff::unified_diff;
 
 /// Maximum size of a file that tools read or write, in bytes.
@@ -40,12 +41,14 @@ pub(super) fn read(
     lines: Option<(usize, usize)>,
 ) -> anyhow::Result<ToolOutcome> {
     let folder = ConfinedFolder::open_root(root)?;
-    let text = decode_utf8(read_bytes(folder.open_file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
+    let file = folder.open_file(path)?;
+    let files = file.metadata().iter().map(|meta| tool_file_info(path, meta)).collect();
+    let text = decode_utf8(read_bytes(file, MAX_TOOL_FILE_BYTES, path)?, path)?;
     // Mask secrets before selecting lines, because a cut key wouldn't be recognized.
     let text = agent::secrets::mask_known_secrets(&text);
     let part = select_lines(&text, lines).map_err(|error| anyhow!("{error}: {path}"))?;
     let (text, whole) = truncate_output(part.as_bytes(), &place.blobs)?;
-    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, files, ..ToolOutcome::default() })
 }
 
 pub(super) fn list(
@@ -59,25 +62,27 @@ pub(super) fn list(
         bail!("git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}");
     }
     let folder = ConfinedFolder::open_root(root)?.open_folder(&tidied)?;
-    let mut lines = Vec::new();
-    let hidden = |name: &str| {
-        let whole = if tidied.is_empty() { name.to_owned() } else { format!("{tidied}/{name}") };
-        paths.is_hidden(&whole)
-    };
-    let whole = walk(&folder, ("", 2), &mut lines, &hidden, stop)?;
-    let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
+    let mut found = Vec::new();
+    let in_volume = |name: &str| if tidied.is_empty() { name.to_owned() } else { format!("{tidied}/{name}") };
+    let whole = walk(&folder, ("", 2), &mut found, &|name| paths.is_hidden(&in_volume(name)), stop)?;
+    let mut text: String = found.iter().map(describe_file).collect();
+    if found.is_empty() {
+        text += "(the folder is empty)\n";
+    }
+    found.truncate(MAX_RESULT_FILES);
+    found.iter_mut().for_each(|file| file.path = in_volume(&file.path));
     if !whole {
         text += &format!("… more than {MAX_LISTED_ENTRIES} entries; list a folder below …\n");
     }
     let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;
-    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, files: found, ..ToolOutcome::default() })
 }
 
 /// Lists a folder, and its subfolders if `deep` is set. Returns whether the listing is complete.
 fn walk(
     folder: &ConfinedFolder,
     (before, deep): (&str, usize),
-    lines: &mut Vec<String>,
+    listed: &mut Vec<ToolFileInfo>,
     hidden: &dyn Fn(&str) -> bool,
     stop: &StopSignal,
 ) -> anyhow::Result<bool> {
@@ -86,7 +91,7 @@ fn walk(
     let mut found = Vec::new();
     let mut whole = true;
     for entry in entries.flatten() {
-        if lines.len() + found.len() >= MAX_LISTED_ENTRIES {
+        if listed.len() + found.len() >= MAX_LISTED_ENTRIES {
             whole = false;
             break;
         }
@@ -101,43 +106,39 @@ fn walk(
     }
     found.sort_by(|one, other| one.0.cmp(&other.0));
     for (name, meta) in found {
-        if lines.len() >= MAX_LISTED_ENTRIES {
+        if listed.len() >= MAX_LISTED_ENTRIES {
             return Ok(false);
         }
         let path = format!("{before}{name}");
         if hidden(&path) {
             continue;
         }
-        if meta.is_dir() {
-            lines.push(format!("{path}/\n"));
-            if deep > 1
-                && let Ok(below) = folder.open_folder(&name)
-                && !walk(&below, (&format!("{path}/"), deep - 1), lines, hidden, stop)?
-            {
-                return Ok(false);
-            }
-        } else if meta.is_symlink() {
-            lines.push(format!("{path} (a link)\n"));
-        } else {
-            lines.push(format!("{path} ({})\n", describe_file(&name, &meta)));
+        listed.push(tool_file_info(&path, &meta));
+        if meta.is_dir()
+            && deep > 1
+            && let Ok(below) = folder.open_folder(&name)
+            && !walk(&below, (&format!("{path}/"), deep - 1), listed, hidden, stop)?
+        {
+            return Ok(false);
         }
     }
     Ok(whole)
 }
 
-/// Describes a file: size, type, last change, and whether it's read-only.
-fn describe_file(name: &str, meta: &std::fs::Metadata) -> String {
-    let kind = match Path::new(name).extension().and_then(|ending| ending.to_str()) {
-        Some(ending) => format!(", {}", ending.to_lowercase()),
-        None => String::new(),
-    };
-    let seconds = meta.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    let changed = seconds
-        .and_then(|time| jiff::Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok())
-        .map(|time| format!(", changed {}", time.strftime("%Y-%m-%d %H:%M UTC")))
-        .unwrap_or_default();
-    let locked = if meta.permissions().readonly() { ", read-only" } else { "" };
-    format!("{} bytes{kind}{changed}{locked}", meta.len())
+/// Describes a file in a line: its path, size, type, last change, and whether it's read-only.
+fn describe_file(file: &ToolFileInfo) -> String {
+    let ToolFileInfo { path, size, .. } = file;
+    match file.file_type {
+        ToolFileType::Folder => return format!("{path}/\n"),
+        ToolFileType::Link => return format!("{path} (a link)\n"),
+        ToolFileType::File => {}
+    }
+    let ending = Path::new(path).extension().and_then(|ending| ending.to_str());
+    let kind = ending.map(|ending| format!(", {}", ending.to_lowercase())).unwrap_or_default();
+    let changed = file.modified.and_then(|time| jiff::Timestamp::from_millisecond(time).ok());
+    let changed = changed.map(|time| format!(", changed {}", time.strftime("%Y-%m-%d %H:%M UTC"))).unwrap_or_default();
+    let locked = if file.read_only { ", read-only" } else { "" };
+    format!("{path} ({size} bytes{kind}{changed}{locked})\n")
 }
 
 pub(super) fn write_text(
@@ -235,9 +236,10 @@ fn change_file(
                 let diff = unified_diff(&tidied, old.as_deref(), Some(&text));
                 let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
                 let (text, whole) = truncate_output(diff.as_bytes(), &place.blobs)?;
+                let files = file.symlink_metadata().iter().map(|meta| tool_file_info(&tidied, meta)).collect();
                 let changed = FileChange { path: tidied, before, after: Some(after), hunks: Vec::new() };
                 let changed = if before == Some(after) { Vec::new() } else { vec![changed] };
-                return Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() });
+                return Ok(ToolOutcome { success: true, text, whole, changed, files, ..ToolOutcome::default() });
             }
             ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {}
         }

@@ -5,12 +5,10 @@ use super::truncate::truncate_output;
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::source_control::github_api::{clone_over_api, github_client, is_github_address};
-use agent::tool_job::{GitJob, GitProgramJob, ToolOutcome, WebAccess};
+use agent::tool_job::{GitJob, GitProgramJob, GitStashAction, ToolOutcome, WebAccess};
 use agent::web_address::is_listed;
-use anyhow::{Context as _, anyhow, bail};
-use git_program::{
-    GitCaller, GitOperation, GitProgramError, MERGE_DRIVER_SETTING, RepositoryAddress, merge_driver_command,
-};
+use anyhow::{Context as _, bail};
+use git_program::{AgentRepository, GitCaller, GitOperation, GitProgramError, RepositoryAddress};
 use github::{AgentOperation, ApiControl};
 use std::path::Path;
 use vcs::{RepositoryFolder, describe_branch};
@@ -29,6 +27,7 @@ pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &Stop
         (Some((top, part)), GitJob::Status) => github::describe_status(&top, &part)?,
         (Some(_), GitJob::Commit { .. }) => bail!("{GITHUB_ADVICE}"),
         (Some(_), GitJob::Log { .. }) => bail!("The commits of this folder are at GitHub; git_fetch lists them."),
+        (Some(_), GitJob::Show { .. } | GitJob::Add { .. }) => bail!("{NEEDS_GIT}"),
         (Some(_), GitJob::Diff { .. } | GitJob::Blame { .. } | GitJob::Branch { .. }) => bail!("{NEEDS_GIT}"),
         (None, _) => run_git_job(place, root, what, stop)?,
     };
@@ -56,15 +55,20 @@ pub(super) fn run_program(
         anyhow::Ok(github::perform_for_agent(&top, &part, &client, operation, &control)?)
     };
     let is_from_github = github::find_folder(root).is_some();
+    let is_canceled = || stop.is_stopped();
+    let own = AgentRepository { folder: root, program: &place.program, is_canceled: &is_canceled };
     let text = match what {
         GitProgramJob::Fetch if is_from_github => over_api(root, AgentOperation::Fetch)?,
         // There are no commits here that a rebase would move.
         GitProgramJob::Pull { .. } if is_from_github => over_api(root, AgentOperation::Pull)?,
-        GitProgramJob::CommitAndPush { message, files } if is_from_github => {
+        GitProgramJob::CommitAndPush { staged: true, .. } if is_from_github => bail!("{NEEDS_GIT}"),
+        GitProgramJob::CommitAndPush { message, files, .. } if is_from_github => {
             over_api(root, AgentOperation::Commit { message, files })?
         }
         GitProgramJob::Push if is_from_github => bail!("{GITHUB_ADVICE}"),
-        GitProgramJob::Switch { .. } if is_from_github => bail!("{NEEDS_GIT}"),
+        GitProgramJob::Switch { .. } | GitProgramJob::Merge { .. } | GitProgramJob::Stash { .. } if is_from_github => {
+            bail!("{NEEDS_GIT}")
+        }
         GitProgramJob::Clone { repository, directory, depth } => {
             let from = RepositoryAddress::read(repository, Path::new("/nowhere"))?;
             let Some(host) = from.host() else {
@@ -90,63 +94,64 @@ pub(super) fn run_program(
             }
         }
         GitProgramJob::Fetch => {
-            run(root, remote_operation(place, root, GitOperation::Fetch, web)?.as_ref())?;
+            check_remotes(&own, web)?;
+            run(root, &GitOperation::Fetch)?;
             describe_branch(&RepositoryFolder::open(root)?.branch_state()?)
         }
         GitProgramJob::Pull { rebase } => {
-            let operation = remote_operation(place, root, GitOperation::Pull { rebase: *rebase }, web)?;
-            let said = run(root, operation.as_ref())?;
+            check_remotes(&own, web)?;
+            let said = run(root, &GitOperation::Pull { rebase: *rebase })?;
             format!("{}\n{said}", describe_branch(&RepositoryFolder::open(root)?.branch_state()?))
         }
-        GitProgramJob::Push => push(place, root, web, &run)?,
-        GitProgramJob::CommitAndPush { message, files } => {
+        GitProgramJob::Push => push(&own, web, &run)?,
+        GitProgramJob::CommitAndPush { message, files, staged } => {
             // Refused before the commit, so that a second try doesn't find it made already.
-            check_remotes(place, &RepositoryFolder::open(root)?, web)?;
-            let committed = commit(place, root, message, files, stop)?;
-            match push(place, root, web, &run) {
+            check_remotes(&own, web)?;
+            RepositoryFolder::open(root)?.refuse_pushed_snapshot()?;
+            let committed = commit(&own, message, files, *staged)?;
+            match push(&own, web, &run) {
                 Ok(pushed) => format!("{committed}\n{pushed}"),
                 Err(why) => bail!("{committed}\nIt is committed, but not pushed: {why}"),
             }
         }
         GitProgramJob::Switch { branch, create } => {
-            let repository = RepositoryFolder::open(root)?;
-            check_settings(&repository, &place.program)?;
+            own.check_settings()?;
             run(root, &GitOperation::Switch { branch: branch.clone(), create: *create })?;
             describe_branch(&RepositoryFolder::open(root)?.branch_state()?)
         }
+        GitProgramJob::Merge { branch } => own.merge(branch)?,
+        GitProgramJob::Stash { action: GitStashAction::List } => own.list_stashes()?,
+        GitProgramJob::Stash { action: GitStashAction::Push { message } } => own.push_stash(message)?,
+        GitProgramJob::Stash { action: GitStashAction::Apply { number, pop } } => own.apply_stash(*number, *pop)?,
     };
     let (text, whole) = truncate_output(text.trim().as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-/// Pushes the current branch.
-fn push(
-    place: &ToolWorkspace,
-    root: &Path,
-    web: &WebAccess,
-    run: &dyn Fn(&Path, &GitOperation) -> Result<String, git_program::GitProgramError>,
-) -> anyhow::Result<String> {
-    let repository = RepositoryFolder::open(root)?;
-    check_remotes(place, &repository, web)?;
-    run(root, &GitOperation::Push { first: repository.first_push_target()? })?;
-    Ok(format!("pushed; {}", describe_branch(&RepositoryFolder::open(root)?.branch_state()?)))
+/// Commits the named files, all changed ones, or exactly what is staged.
+fn commit(own: &AgentRepository<'_>, message: &str, files: &[String], staged: bool) -> anyhow::Result<String> {
+    match (staged, files) {
+        (false, _) => Ok(own.commit(message, files)?),
+        (true, []) => Ok(own.commit_staged(message)?),
+        (true, [_, ..]) => bail!("With staged, exactly what is staged is committed. Name no files, or leave it out."),
+    }
 }
 
-/// Returns the operation if the repository's remotes may be reached.
-fn remote_operation(
-    place: &ToolWorkspace,
-    root: &Path,
-    operation: GitOperation,
+/// Pushes the current branch.
+fn push(
+    own: &AgentRepository<'_>,
     web: &WebAccess,
-) -> anyhow::Result<Box<GitOperation>> {
-    check_remotes(place, &RepositoryFolder::open(root)?, web)?;
-    Ok(Box::new(operation))
+    run: &dyn Fn(&Path, &GitOperation) -> Result<String, GitProgramError>,
+) -> anyhow::Result<String> {
+    check_remotes(own, web)?;
+    let repository = RepositoryFolder::open(own.folder)?;
+    run(own.folder, &GitOperation::Push { first: repository.first_push_target()? })?;
+    Ok(format!("pushed; {}", describe_branch(&RepositoryFolder::open(own.folder)?.branch_state()?)))
 }
 
 /// Refuses a repository whose remotes the configuration doesn't allow, or whose settings run programs.
-fn check_remotes(place: &ToolWorkspace, repository: &RepositoryFolder, web: &WebAccess) -> anyhow::Result<()> {
-    check_settings(repository, &place.program)?;
-    let urls = repository.remote_urls()?;
+fn check_remotes(own: &AgentRepository<'_>, web: &WebAccess) -> anyhow::Result<()> {
+    let urls = own.check_settings()?.remote_urls()?;
     check_hosts(urls.iter().filter_map(|url| git_program::host_of(url)), web)
 }
 
@@ -159,25 +164,10 @@ fn check_hosts(hosts: impl Iterator<Item = String>, web: &WebAccess) -> anyhow::
     Ok(())
 }
 
-/// Refuses a repository whose own configuration makes Git run programs: it could attack through an agent.
-fn check_settings(repository: &RepositoryFolder, program: &Path) -> anyhow::Result<()> {
-    let mut settings = repository.program_settings()?;
-    // This program as a merge driver, exactly as it installs itself, starts nothing else.
-    if repository.setting(MERGE_DRIVER_SETTING)? == merge_driver_command(program) {
-        settings.retain(|name| name != MERGE_DRIVER_SETTING);
-    }
-    match settings.as_slice() {
-        [] => Ok(()),
-        settings => bail!(
-            "The repository's own .git/config names programs or other places ({}), so agents don't run Git in it. Do \
-             it yourself with `tracebook git`, or move these settings to your own Git configuration.",
-            settings.join(", ")
-        ),
-    }
-}
-
 fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSignal) -> anyhow::Result<String> {
     let part = RepositoryFolder::open(root)?;
+    let is_canceled = || stop.is_stopped();
+    let own = AgentRepository { folder: root, program: &place.program, is_canceled: &is_canceled };
     Ok(match what {
         GitJob::Status => part.status_text()?,
         GitJob::Diff { path, revision } => part.diff_text(revision.as_deref(), path.as_deref())?,
@@ -191,33 +181,10 @@ fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSig
             let limit = limit.unwrap_or(DEFAULT_LOG_COMMITS);
             part.log_text(revision.as_deref(), path.as_deref(), limit, &format_day)?
         }
-        GitJob::Commit { message, files } => commit(place, root, message, files, stop)?,
+        GitJob::Show { commit } => part.show_text(commit.as_deref().unwrap_or("HEAD"), &format_day)?,
+        GitJob::Add { files } => own.stage(files)?,
+        GitJob::Commit { message, files, staged } => commit(&own, message, files, *staged)?,
     })
-}
-
-/// Commits files. If the user's settings want signed commits, their own `git` does it.
-fn commit(
-    place: &ToolWorkspace,
-    root: &Path,
-    message: &str,
-    files: &[String],
-    stop: &StopSignal,
-) -> anyhow::Result<String> {
-    let repository = RepositoryFolder::open(root)?;
-    if !repository.signs_commits()? {
-        return Ok(describe_commit(repository.commit(message, files)?));
-    }
-    check_settings(&repository, &place.program)?;
-    let choice = repository.choose_for_commit(message, files)?;
-    let is_stopped = || stop.is_stopped();
-    let done = git_program::commit_chosen(root, message.trim(), (files, &choice.new), GitCaller::Agent, &is_stopped);
-    done.map_err(|why| anyhow!("The settings of Git want signed commits, and this one failed. {why}"))?;
-    let last = RepositoryFolder::open(root)?.log(1)?.into_iter().next().context("Git made no commit")?;
-    Ok(describe_commit((last, choice.files)))
-}
-
-fn describe_commit((commit, files): (vcs::Commit, Vec<String>)) -> String {
-    format!("committed {} “{}”\n{}", commit.id.get(..8).unwrap_or(&commit.id), commit.summary, files.join("\n"))
 }
 
 /// Formats a time as a day in UTC, such as `2026-11-22`.

@@ -5,6 +5,7 @@ pub mod atomic_write;
 pub mod bulk_create;
 pub mod confined_dir;
 pub mod copy;
+pub mod file_info;
 pub mod file_rights;
 pub mod folder_names;
 pub mod move_files;

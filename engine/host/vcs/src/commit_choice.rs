@@ -38,6 +38,7 @@ impl RepositoryFolder {
         }
         let mut choice = CommitChoice::default();
         for (path, status) in chosen {
+            self.check_filter(&path)?;
             let path = self.folder_path(&path).to_owned();
             if status.contains(Status::WT_NEW) {
                 choice.new.push(path.clone());
@@ -47,6 +48,15 @@ impl RepositoryFolder {
         Ok(choice)
     }
 
+    /// Refuses a file whose filter Git's settings don't have here.
+    pub(crate) fn check_filter(&self, path: &str) -> Result<(), VcsError> {
+        let is_there = self.top.join(path).symlink_metadata().is_ok();
+        if is_there {
+            self.required_filter(path)?;
+        }
+        Ok(())
+    }
+
     /// Refuses a commit with this message, or one in the middle of something else.
     pub(crate) fn check_commit(&self, message: &str) -> Result<(), VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(why));
@@ -54,12 +64,18 @@ impl RepositoryFolder {
         if message.is_empty() || message.len() > MAX_COMMIT_MESSAGE_BYTES {
             return refuse(format!("a commit wants a message of at most {} kB", MAX_COMMIT_MESSAGE_BYTES >> 10));
         }
+        self.check_settled()
+    }
+
+    /// Refuses a change of the index in the middle of a merge or the like.
+    pub(crate) fn check_settled(&self) -> Result<(), VcsError> {
+        let refuse = |why: &str| Err(VcsError::Refused(why.to_owned()));
         if self.repository.state() != RepositoryState::Clean {
-            return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
+            return refuse("a merge, rebase or the like is under way in this repository; end it first");
         }
         // A stash that was applied can leave conflicts, too.
         if self.repository.index()?.has_conflicts() {
-            return refuse("files are in conflict in this repository; resolve them first".to_owned());
+            return refuse("files are in conflict in this repository; resolve them first");
         }
         Ok(())
     }

@@ -19,6 +19,14 @@ pub enum VcsError {
     /// The operation was refused, with the reason.
     #[error("{0}")]
     Refused(String),
+    /// Only Git itself can stage or commit a file, since it runs a filter on the bytes.
+    #[error("its bytes go through the filter {filter}, which only git itself runs: {file}")]
+    Filtered {
+        /// Path of the file in the folder.
+        file: String,
+        /// Name of the filter, such as `lfs`.
+        filter: String,
+    },
     /// An error of libgit2.
     #[error("git failed ({0})")]
     Git(String),

@@ -10,6 +10,7 @@ mod conflicts;
 mod errors;
 mod file_history;
 mod file_walk;
+mod fork_snapshot;
 mod graph;
 mod hunks;
 mod lfs_pointers;
@@ -19,6 +20,7 @@ mod project_files;
 mod reads;
 mod renames;
 mod revisions;
+mod staged_changes;
 mod text_merge;
 mod tool_text;
 
@@ -34,6 +36,7 @@ pub use file_history::{
     FILE_LOG_TIMEOUT, FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS,
     MAX_FILE_LOG_COMMITS, is_content, is_in_repository, is_index_locked,
 };
+pub use fork_snapshot::FORK_SNAPSHOT_TRAILER;
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
 pub use plain_folder::{blob_id, unignored_files};
@@ -48,8 +51,8 @@ pub use tool_text::describe_branch;
 
 use changes::is_left_out;
 use git2::{
-    AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
-    Status, StatusOptions, Tree,
+    AttrCheckFlags, AttrValue, Delta, Diff, DiffDelta, DiffFormat, ErrorCode, Index, IndexEntry, IndexTime, Oid,
+    Repository, Status, StatusOptions, Tree,
 };
 use lfs_pointers::LfsComparison;
 use std::path::{Component, Path, PathBuf};
@@ -174,17 +177,14 @@ impl RepositoryFolder {
     /// Other staged changes stay staged. Returns the commit and its files.
     ///
     /// # Errors
-    /// Returns [`VcsError::Nobody`] if the user isn't configured in Git. Returns [`VcsError::Refused`] in these cases:
-    /// nothing has changed, a file is invalid or outside the folder, the message is empty or too long, or a merge is in
-    /// progress.
+    /// Returns [`VcsError::Nobody`] if the user isn't configured in Git, and [`VcsError::Filtered`] if only Git itself
+    /// can commit a file; nothing is changed then. Returns [`VcsError::Refused`] in these cases: nothing has changed, a
+    /// file is invalid or outside the folder, the message is empty or too long, or a merge is in progress.
     pub fn commit(&self, message: &str, files: &[String]) -> Result<(Commit, Vec<String>), VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(why));
         self.check_commit(message)?;
         let message = message.trim();
-        let signature = self.repository.signature().map_err(|error| match error.code() {
-            ErrorCode::NotFound => VcsError::Nobody,
-            _ => VcsError::from(error),
-        })?;
+        let signature = self.author()?;
         let paths: Vec<String> = self.chosen_files(files)?.into_iter().map(|(path, _)| path).collect();
         // Commit a separate tree: the last commit's tree plus these files. The user's index may contain other changes.
         let head = self.head_tree()?;
@@ -194,33 +194,19 @@ impl RepositoryFolder {
         }
         let mut index = self.repository.index()?;
         for path in &paths {
-            self.stage_file(path, &mut tree, &mut index)?;
+            self.stage_file(path, Some(&mut tree), &mut index)?;
         }
         let written = tree.write_tree_to(&self.repository)?;
         if head.as_ref().map_or(paths.is_empty(), |head| head.id() == written) {
             return refuse("nothing has changed since the last commit".to_owned());
         }
-        let parent = match self.repository.head() {
-            Ok(head) => Some(head.peel_to_commit()?),
-            Err(error) if error.code() == ErrorCode::UnbornBranch => None,
-            Err(error) => return Err(error.into()),
-        };
-        let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-        let written = self.repository.find_tree(written)?;
-        let id = self.repository.commit(Some("HEAD"), &signature, &signature, message, &written, &parents)?;
+        let commit = self.write_commit(&signature, message, written)?;
         index.write()?;
-        let commit = Commit {
-            id: id.to_string(),
-            author_time: signature.when().seconds(),
-            commit_time: signature.when().seconds(),
-            author: String::from_utf8_lossy(signature.name_bytes()).into_owned(),
-            summary: message.lines().next().unwrap_or_default().to_owned(),
-        };
         Ok((commit, paths.iter().map(|path| self.folder_path(path).to_owned()).collect()))
     }
 
-    /// Adds a file's current content to both indexes, or removes it if it's gone.
-    fn stage_file(&self, path: &str, tree: &mut Index, index: &mut Index) -> Result<(), VcsError> {
+    /// Adds a file's current content to the index, and to that of a commit if there's one, or removes it if it's gone.
+    fn stage_file(&self, path: &str, tree: Option<&mut Index>, index: &mut Index) -> Result<(), VcsError> {
         let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {}", self.folder_path(path))));
         let file = self.top.join(path);
         let mut above = PathBuf::new();
@@ -232,28 +218,54 @@ impl RepositoryFolder {
         }
         let Ok(meta) = file.symlink_metadata() else {
             let gone = Path::new(path);
-            tree.remove_path(gone)?;
+            if let Some(tree) = tree {
+                tree.remove_path(gone)?;
+            }
             return match index.remove_path(gone) {
                 Err(error) if error.code() != ErrorCode::NotFound => Err(error.into()),
                 _ => Ok(()), // it may be staged as gone already
             };
         };
-        let filter = self.repository.get_attr(Path::new(path), "filter", AttrCheckFlags::default())?;
-        if let Some(filter) = filter {
-            return refuse(&format!("its bytes go through the filter {filter} (git-lfs?), which only git itself runs"));
+        if let Some(filter) = self.required_filter(path)? {
+            return Err(VcsError::Filtered { file: self.folder_path(path).to_owned(), filter });
         }
         if !(meta.is_file() || meta.is_symlink()) || meta.len() > MAX_COMMIT_FILE_BYTES {
             return refuse("it isn't a regular file of at most 100 MB");
         }
-        let id = if meta.is_symlink() {
-            let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;
-            self.repository.blob(to.as_os_str().as_encoded_bytes())?
-        } else {
-            // Like Git, this converts line endings as the repository's attributes specify.
-            self.repository.blob_path(&file)?
-        };
-        tree.add(&index_entry(path, id, &meta))?;
+        if let Some(tree) = tree {
+            let id = if meta.is_symlink() {
+                let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;
+                self.repository.blob(to.as_os_str().as_encoded_bytes())?
+            } else {
+                // Like Git, this converts line endings as the repository's attributes specify.
+                self.repository.blob_path(&file)?
+            };
+            tree.add(&index_entry(path, id, &meta))?;
+        }
         index.add_path(Path::new(path)).map_err(VcsError::from)
+    }
+
+    /// Returns the filter that Git puts a file's bytes through, and whether Git's settings have it here.
+    fn filter_of(&self, path: &str) -> Result<Option<(String, bool)>, VcsError> {
+        let value = self.repository.get_attr(Path::new(path), "filter", AttrCheckFlags::default())?;
+        let AttrValue::String(name) = AttrValue::from_string(value) else { return Ok(None) };
+        let config = self.repository.config()?;
+        let is_set = |kind: &&str| config.get_string(&format!("filter.{name}.{kind}")).is_ok_and(|run| !run.is_empty());
+        Ok(Some((name.to_owned(), ["clean", "process"].iter().any(is_set))))
+    }
+
+    /// Returns the filter that Git puts a file's bytes through. Refuses the file if Git's settings don't have it here,
+    /// since Git would then take the bytes as they are.
+    fn required_filter(&self, path: &str) -> Result<Option<String>, VcsError> {
+        match self.filter_of(path)? {
+            None => Ok(None),
+            Some((filter, true)) => Ok(Some(filter)),
+            Some((filter, false)) => Err(VcsError::Refused(format!(
+                "its bytes go through the filter {filter}, which Git's settings don't have here (`git lfs install` \
+                 adds lfs): {}",
+                self.folder_path(path)
+            ))),
+        }
     }
 
     /// Returns the files in the folder that differ from the last commit, by their path in the repository.

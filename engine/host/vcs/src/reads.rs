@@ -208,7 +208,8 @@ impl RepositoryFolder {
     /// Returns the remote and the branch to name at the first push; `None` if the branch has a remote one already.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if no branch is checked out, or if there's no remote.
+    /// Returns [`VcsError::Refused`] if no branch is checked out, if there's no remote, or if what wasn't committed
+    /// when a fork began would be pushed.
     pub fn first_push_target(&self) -> Result<Option<(String, String)>, VcsError> {
         let state = self.branch_state()?;
         let Some(branch) = state.branch else {
@@ -217,6 +218,7 @@ impl RepositoryFolder {
         if state.head.is_none() {
             return Err(VcsError::Refused("there is no commit yet; commit something first".to_owned()));
         }
+        self.refuse_pushed_snapshot()?;
         if state.upstream.is_some() {
             return Ok(None);
         }

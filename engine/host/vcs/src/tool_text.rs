@@ -67,6 +67,28 @@ impl RepositoryFolder {
         })
     }
 
+    /// Describes a commit: its message, and how it changed files. `day` formats a time in seconds since 1970.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's no such commit.
+    pub fn show_text(&self, name: &str, day: &dyn Fn(i64) -> String) -> Result<String, VcsError> {
+        let (commit, message, diff, is_whole) = self.show_message(name)?;
+        let rest = if is_whole { String::new() } else { format!("\n… more than {} MB …", MAX_DIFF_BYTES >> 20) };
+        Ok(format!("{} {} {}\n{message}\n\n{diff}{rest}", commit.id, day(commit.time), commit.author))
+    }
+
+    /// Lists the stashes, each with its number.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn stashes_text(&mut self) -> Result<String, VcsError> {
+        let stashes = self.stashes()?;
+        Ok(match stashes.is_empty() {
+            true => "nothing is stashed".to_owned(),
+            false => stashes.iter().map(|stash| format!("{} {}\n", stash.number, stash.message)).collect(),
+        })
+    }
+
     /// Describes who last changed each line of a file. `day` formats a time in seconds since 1970.
     ///
     /// # Errors
@@ -135,6 +157,6 @@ fn revision_words(text: Option<&str>) -> Vec<String> {
     text.unwrap_or_default().split_whitespace().map(ToOwned::to_owned).collect()
 }
 
-fn short_id(id: &str) -> &str {
+pub(crate) fn short_id(id: &str) -> &str {
     id.get(..SHORT_ID_DIGITS).unwrap_or(id)
 }

@@ -1,6 +1,7 @@
 //! The volume that a tool call is about: the run's own, another one, or the read-only volume inside the program.
 
 use crate::effect::MentionedFile;
+use crate::session::state::FilesState;
 use crate::session::state::volumes::VolumesState;
 use agent::name_suggestions;
 use agent::path_resolver::{self, KnownVolume, PathPlace, PathUse, ResolvedPath};
@@ -9,8 +10,9 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use agent::tool_outcomes::{failed_outcome, string_argument};
 use serde_json::{Map, Value};
-use store::DocId;
 use store::disk::FileRow;
+use store::{DocId, ToolCall, ToolFileInfo};
+use text::time::UnixMillis;
 
 /// The volume that a call is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +119,7 @@ impl VolumesState {
         }
         match self.call_volume(own, arguments) {
             Err(outcome) => Some(*outcome),
-            Ok(CallVolume::System) if path_resolver::is_git_tool(built_in) => {
+            Ok(CallVolume::System) if built_in.is_for_git() => {
                 Some(failed_outcome("System has no history in Git: it is part of the program."))
             }
             Ok(CallVolume::System) => {
@@ -149,6 +151,36 @@ impl VolumesState {
                 )
             }
             Ok(CallVolume::Known(_) | CallVolume::System) | Err(_) => String::new(),
+        }
+    }
+}
+
+impl FilesState {
+    /// Adds to a result what the session knows of the file that was read or written in a note, and marks the files of a
+    /// read-only volume.
+    pub(super) fn complete_file_info(&self, own: DocId, call: &ToolCall, now: UnixMillis, outcome: &mut ToolOutcome) {
+        let Ok(CallVolume::Known(volume)) = self.volumes.call_volume(own, &call.arguments) else { return };
+        let tool = BuiltInTool::from_name(&call.name).filter(|_| outcome.success);
+        let path = string_argument(&call.arguments, "path").trim_start_matches("./");
+        let row = self.volumes.find_file(volume, path).and_then(|file| {
+            let (_, path) = self.volumes.locate_file(file)?;
+            self.volumes.by_id.get(&volume)?.files.get(path)
+        });
+        let writes = tool == Some(BuiltInTool::WriteFile);
+        if let Some(row) = row
+            && outcome.files.is_empty()
+            && (writes || tool == Some(BuiltInTool::ReadFile))
+        {
+            let length = self.notes.open.get(&row.id).map(|note| note.length() as u64);
+            let saved = Some(row.mtime / 1_000_000).filter(|time| *time > 0);
+            let modified = if writes { Some(now.0) } else { saved };
+            outcome.files.push(ToolFileInfo { modified, ..ToolFileInfo::new(&row.path, length.unwrap_or(row.size)) });
+        }
+        if self.volumes.read_only_reason(volume).is_some() {
+            outcome.files.iter_mut().for_each(|file| file.read_only = true);
+            if tool == Some(BuiltInTool::ListFiles) {
+                outcome.text.push_str("The volume is read-only.\n");
+            }
         }
     }
 }

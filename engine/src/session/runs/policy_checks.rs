@@ -12,6 +12,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::container_calls::describe_container_call;
+use agent::git_calls::describe_git_call;
 use agent::notice::Notice;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
@@ -42,7 +43,11 @@ enum FactsLookup {
 /// Describes the effect of a call for the user.
 fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
     let subject = policy::main_argument(arguments);
-    match BuiltInTool::from_name(&tool.name) {
+    let built_in = BuiltInTool::from_name(&tool.name);
+    if let Some(what) = built_in.and_then(|git| describe_git_call(git, arguments)) {
+        return what;
+    }
+    match built_in {
         Some(BuiltInTool::Shell) => match string_argument(arguments, "workdir") {
             "" | "." => format!("Run in the sandbox: {subject}"),
             folder => format!("Run in the sandbox, in {folder}: {subject}"),
@@ -61,20 +66,6 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
             format!("Use the page in the browser: {}", words.join(" ").trim_end())
         }
         Some(container) if container.is_for_containers() => describe_container_call(container, arguments),
-        Some(BuiltInTool::GitCommit) => {
-            let push = arguments.get("push").and_then(Value::as_bool).unwrap_or(false);
-            let word = if push { "Commit and push" } else { "Commit" };
-            format!("{word}: {}", string_argument(arguments, "message"))
-        }
-        Some(BuiltInTool::GitPush) => "Push the branch to its remote".to_owned(),
-        Some(BuiltInTool::GitPull) => "Pull from the remote".to_owned(),
-        Some(BuiltInTool::GitFetch) => "Fetch from the remote".to_owned(),
-        Some(BuiltInTool::GitSwitch) => format!("Switch to the branch {}", string_argument(arguments, "branch")),
-        Some(BuiltInTool::GitClone) => format!(
-            "Clone {} into {}",
-            string_argument(arguments, "repository"),
-            string_argument(arguments, "directory")
-        ),
         Some(BuiltInTool::AskAgent) => {
             let goal = string_argument(arguments, "goal").lines().next().unwrap_or_default();
             format!("Let {} begin: {goal}", string_argument(arguments, "agent"))

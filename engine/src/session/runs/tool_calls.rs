@@ -12,6 +12,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::component_file::ComponentFile;
 use agent::config::{SandboxLimits, SandboxPaths};
+use agent::git_calls::{GitCallJob, git_call_job};
 use agent::policy::CallFacts;
 use agent::sampling::MAX_SAMPLING_BYTES;
 use agent::script_tool::{ScriptToolCall, detect_language};
@@ -19,7 +20,7 @@ use agent::secrets::mask_guard::mask_write_refusal;
 use agent::server_request::is_server_request;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
-use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
+use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, ToolPackages, WebAccess};
 use agent::tool_lines::{line_range, requested_lines};
 use agent::tool_outcomes::{
     DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
@@ -32,7 +33,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{
     ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, StepTool,
-    TodoItem, TodoStatus, ToolCall, ToolGrants, ToolLanguage, UserTool,
+    TodoItem, TodoStatus, ToolCall, ToolFileInfo, ToolGrants, ToolLanguage, UserTool,
 };
 
 /// Maximum length of a text that a tool writes, in bytes.
@@ -124,7 +125,9 @@ impl RunsState {
             run.calls[at].phase = CallPhase::Running { since: turn.now };
             run.revision += 1;
             self.watch_call(turn, id, &call);
-            if let Some(outcome) = self.begin_tool_call(turn, files, sync, workspace, id, &call) {
+            if let Some(mut outcome) = self.begin_tool_call(turn, files, sync, workspace, id, &call) {
+                let own = self.runs.get(&id).map(|run| run.about.volume);
+                own.into_iter().for_each(|own| files.complete_file_info(own, &call, turn.now, &mut outcome));
                 if self.ask_about_masked_content(turn, files, sync, workspace, (id, &call.id), &outcome) {
                     continue;
                 }
@@ -329,35 +332,15 @@ impl RunsState {
             Some(BuiltInTool::GitDiff) => ToolJob::Git { root, what: GitJob::diff_of(path, arguments) },
             Some(BuiltInTool::GitLog) => ToolJob::Git { root, what: GitJob::log_of(path, arguments) },
             Some(BuiltInTool::GitBlame) => ToolJob::Git { root, what: GitJob::Blame { path } },
-            Some(BuiltInTool::GitBranch) => {
-                let name = arguments.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
-                ToolJob::Git { root, what: GitJob::Branch { name } }
-            }
-            Some(BuiltInTool::GitCommit) => {
-                let files = arguments.get("files").and_then(Value::as_array).into_iter().flatten();
-                let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
-                let message = string_argument(arguments, "message").to_owned();
-                match is_set(arguments, "push") {
-                    true => self.git_program_job(id, root, GitProgramJob::CommitAndPush { message, files }),
-                    false => ToolJob::Git { root, what: GitJob::Commit { message, files } },
+            Some(git) if git.is_for_git() => match git_call_job(git, arguments) {
+                Some(GitCallJob::InProcess(what)) => ToolJob::Git { root, what },
+                Some(GitCallJob::ByProgram(what)) => {
+                    let policy = self.policy_of(id);
+                    let web = WebAccess { hosts: policy.hosts, restricted: policy.restricted };
+                    ToolJob::GitProgram { root, what, web }
                 }
-            }
-            Some(BuiltInTool::GitFetch) => self.git_program_job(id, root, GitProgramJob::Fetch),
-            Some(BuiltInTool::GitPull) => {
-                self.git_program_job(id, root, GitProgramJob::Pull { rebase: is_set(arguments, "rebase") })
-            }
-            Some(BuiltInTool::GitPush) => self.git_program_job(id, root, GitProgramJob::Push),
-            Some(BuiltInTool::GitSwitch) => {
-                let branch = string_argument(arguments, "branch").to_owned();
-                let what = GitProgramJob::Switch { branch, create: is_set(arguments, "create") };
-                self.git_program_job(id, root, what)
-            }
-            Some(BuiltInTool::GitClone) => {
-                let text = |key: &str| string_argument(arguments, key).to_owned();
-                let depth = number_argument(arguments, "depth").and_then(|depth| u32::try_from(depth).ok());
-                let (repository, directory) = (text("repository"), text("directory"));
-                self.git_program_job(id, root, GitProgramJob::Clone { repository, directory, depth })
-            }
+                None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
+            },
             Some(BuiltInTool::FetchUrl) => {
                 let url = string_argument(arguments, "url").to_owned();
                 let run = self.runs.get(&id)?;
@@ -476,12 +459,6 @@ impl RunsState {
         SandboxLimits::combine(&[&setup.config.sandbox, &choice.sandbox, &self.definition_of(run).sandbox])
     }
 
-    /// Returns the job for the user's `git`, with the hosts that it may reach.
-    fn git_program_job(&self, id: DocId, root: PathBuf, what: GitProgramJob) -> ToolJob {
-        let policy = self.policy_of(id);
-        ToolJob::GitProgram { root, what, web: WebAccess { hosts: policy.hosts, restricted: policy.restricted } }
-    }
-
     /// Creates a note for a tool call.
     fn create_note_for_call(
         &mut self,
@@ -515,7 +492,11 @@ impl RunsState {
             ),
             None => format!("Created {path}."),
         };
-        successful_outcome(format!("{said}\n{}", text::diff::unified_diff(path, None, Some(text))))
+        let (now, info) = (Some(turn.now.0), ToolFileInfo::new(place, text.len() as u64));
+        ToolOutcome {
+            files: vec![ToolFileInfo { created: now, modified: now, ..info }],
+            ..successful_outcome(format!("{said}\n{}", text::diff::unified_diff(path, None, Some(text))))
+        }
     }
 
     /// Proposes a tool written by the model; it waits for the user's approval.
@@ -585,7 +566,9 @@ impl RunsState {
         }
         let Some(run) = self.runs.get(&id) else { return };
         let volume = run.about.volume;
-        let arguments = run.calls.iter().find(|pending| pending.call.id == call).map(|pending| &pending.call.arguments);
+        let made = run.calls.iter().find(|pending| pending.call.id == call).map(|pending| &pending.call);
+        made.into_iter().for_each(|made| files.complete_file_info(volume, made, turn.now, &mut outcome));
+        let arguments = made.map(|made| &made.arguments);
         if outcome.is_missing
             && let Some(arguments) = arguments
         {
@@ -677,6 +660,7 @@ impl RunsState {
             error: error.clone(),
             whole: outcome.whole.clone(),
             attached: outcome.attached,
+            files: outcome.files,
         };
         let mut made = new_step(turn, vec![parent], kind);
         made.tool = ran;
@@ -768,11 +752,6 @@ fn sandbox_refusal(paths: &SandboxPaths, tool: &str, arguments: &Map<String, Val
         let why = paths.refusal(&parts.join("/"), writes)?;
         Some(failed_outcome(format!("{path} is closed: {why}. Do not try it again.")))
     })
-}
-
-/// Returns whether an argument is `true`.
-fn is_set(arguments: &Map<String, Value>, key: &str) -> bool {
-    arguments.get(key).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// Returns the addresses outside of the public internet that were allowed for a URL.

@@ -90,6 +90,7 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
                 error: None,
                 whole: None,
                 attached: Vec::new(),
+                files: Vec::new(),
             };
             steps.push(step(300 + number, vec![StepId(200 + number)], at + 5, Some(*took), kind));
             let parents = messages.last().map(|message| message.id).into_iter().collect();
