@@ -74,7 +74,7 @@ impl RepositoryFolder {
     pub fn show_text(&self, name: &str, day: &dyn Fn(i64) -> String) -> Result<String, VcsError> {
         let (commit, message, diff, is_whole) = self.show_message(name)?;
         let rest = if is_whole { String::new() } else { format!("\n… more than {} MB …", MAX_DIFF_BYTES >> 20) };
-        Ok(format!("{} {} {}\n{message}\n\n{diff}{rest}", commit.id, day(commit.time), commit.author))
+        Ok(format!("{} {} {}\n{message}\n\n{diff}{rest}", commit.id, day(commit.author_time), commit.author))
     }
 
     /// Lists the stashes, each with its number.
