@@ -1,6 +1,8 @@
 //! Budgets: what was spent of a limit, and what is said of it.
 
-use crate::run_records::{EmbeddingCost, RunSummary};
+use crate::config::ProviderConfig;
+use crate::router::{self, ProviderLatencies};
+use crate::run_records::{AgentSetup, EmbeddingCost, RunSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::{CallUsage, DocId};
@@ -19,6 +21,46 @@ pub fn with_estimate(message: &str, usage: Option<CallUsage>) -> String {
         None => "at an unknown price".to_owned(),
     };
     format!("{message} What was sent and received until then is counted by estimate: {tokens} tokens, {price}.")
+}
+
+/// Adds the usage of a call to a sum. If one cost is unknown, the sum is unknown.
+pub fn add_usage(sum: &mut CallUsage, more: CallUsage) {
+    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
+    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
+}
+
+/// Returns the usable provider whose call costs least and less than `more` US dollars, as a sentence for the user.
+/// `tokens`: estimated tokens of the request.
+pub fn cheaper_model_advice(
+    setup: &AgentSetup,
+    latencies: &ProviderLatencies,
+    tokens: u64,
+    more: f64,
+) -> Option<String> {
+    let cost = |name: &String, provider: &ProviderConfig| {
+        let status = setup.known.get(name);
+        if !provider.is_enabled() || status.is_some_and(|status| status.barred.is_some()) {
+            return None;
+        }
+        let local = setup.config.endpoint(name)?.local;
+        if local && latencies.median_latency(name).is_none() {
+            return None; // nothing says that such a model runs here
+        }
+        let price = provider.price.or_else(|| status?.price.filter(|_| !local));
+        let answer = provider.max_tokens.map_or(router::DEFAULT_ANSWER_TOKENS, u64::from);
+        price.map(|price| price.of(tokens, answer)).or(local.then_some(0.0))
+    };
+    let all = setup.config.llm.providers.iter();
+    let (name, cost) = all
+        .filter_map(|(name, provider)| Some((name, cost(name, provider)?)))
+        .filter(|(_, cost)| *cost < more)
+        .min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let price = if cost > 0.0 { format!("about ${cost:.4}") } else { "nothing".to_owned() };
+    Some(format!(
+        "{name} would cost {price} for this call: set `agents.lead.llm_provider: {name}` in config.yaml and resume the \
+         run."
+    ))
 }
 
 /// Spending and limit of a budget.

@@ -6,7 +6,7 @@ use crate::prompt_quote;
 use crate::run_request::RunRequest;
 use crate::task_block::TaskBlock;
 use crate::tool_catalog::BuiltInTool;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{BlobHash, DocId, ExecutionStep, StepKind};
 
@@ -131,6 +131,24 @@ pub fn begun_tasks(steps: &[ExecutionStep], waiting: &[&str]) -> BTreeSet<String
         };
     }
     begun
+}
+
+/// Returns the arguments of the call that has an agent do a task. The user is asked before a task with a checkpoint, and
+/// before one goes to a device that a model named.
+pub fn task_call_arguments(task: &TaskBlock, (agent, goal): (&str, &str), is_by_model: bool) -> Map<String, Value> {
+    let mut arguments = Map::new();
+    let mut set = |key: &str, value: Value| _ = arguments.insert(key.to_owned(), value);
+    set("agent", json!(agent));
+    set("goal", json!(goal));
+    set("task", json!(task.id));
+    set("mode", json!(task.mode));
+    task.device.iter().for_each(|device| set("device", json!(device)));
+    task.budget().into_iter().for_each(|budget| set("budget", json!(budget)));
+    task.deadline.iter().for_each(|deadline| set("deadline", json!(deadline)));
+    if task.has_checkpoint() || task.device.is_some() && is_by_model {
+        set("checkpoint", json!(true));
+    }
+    arguments
 }
 
 /// Returns the prompt of a task that another device carries out, which knows nothing of the tasks before it. `runs` are

@@ -145,7 +145,7 @@ impl RunsState {
             if wants == Some(OrchestratorQuery::Assignments) {
                 return self.orchestrate_without_model(turn, sync, id, wants, words.trim_end_matches('.'));
             }
-            let advice = self.cheaper_model_advice(&setup, size, more);
+            let advice = agent::budget::cheaper_model_advice(&setup, &self.latencies, size, more);
             let words = advice.map_or(words.clone(), |advice| format!("{words} {advice}"));
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
