@@ -5,7 +5,7 @@
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::orchestrated_run::{current_plan, is_orchestrated};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::AgentRun;
+use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
@@ -13,6 +13,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::deadline::earliest;
+use agent::delegated_run::{DelegatedRunState, choose_delegated_run};
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::mention_match::{MentionMatch, strip_code};
 use agent::notice::Notice;
@@ -242,14 +243,15 @@ impl RunsState {
         })
     }
 
-    /// Delegates work: starts a run of another agent, whose answer becomes the result of the call.
+    /// Delegates work: starts a run of another agent, whose answer becomes the result of the call. A run that an
+    /// interrupted call began for the same work is continued.
     pub(super) fn delegate(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        volumes: &VolumesState,
+        files: &mut FilesState,
+        sync: &mut SyncState,
         workspace: &WorkspaceState,
-        id: DocId,
-        call: &str,
+        (id, call): (DocId, &str),
         arguments: &Map<String, Value>,
     ) -> Option<ToolOutcome> {
         let (name, goal) =
@@ -272,14 +274,31 @@ impl RunsState {
         let sent = calls.iter().find(|sent| sent.call == call);
         let task = string_argument(arguments, "task");
         let is_planned = |plan: TaskPlan| plan.tasks.iter().any(|known| known.id == task && known.device.is_some());
-        let sent = sent.filter(|_| is_orchestrated(run) && current_plan(run).is_some_and(is_planned));
+        let sent =
+            sent.filter(|_| !device.is_empty() && is_orchestrated(run) && current_plan(run).is_some_and(is_planned));
         if !device.is_empty() && sent.is_none() {
             return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
         }
         let is_resumed = sent.is_some_and(|sent| calls.iter().any(|one| one.run == sent.run && one.call != sent.call));
+        let is_open = |call: &String| {
+            run.calls.iter().any(|pending| pending.call.id == *call && pending.phase != CallPhase::Done)
+        };
+        let state_of = |child: DocId, session: DocId| match self.run_summaries.get(&child) {
+            _ if self.children.get(&child).is_some_and(|(_, call)| is_open(call)) => DelegatedRunState::Unusable,
+            None => DelegatedRunState::Unknown,
+            Some(line) if workspace.is_own_device(line.device.as_ref()) => {
+                DelegatedRunState::from_summary(line, id, session, goal)
+            }
+            Some(_) => DelegatedRunState::Unusable,
+        };
+        let chosen = match sent {
+            Some(sent) => Some([sent.run, sent.session]),
+            None => choose_delegated_run(id, &run.steps, arguments, state_of),
+        };
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
-        let [child, session] = sent.map_or_else(|| bytes.map(DocId::random), |sent| [sent.run, sent.session]);
+        let [child, session] = chosen.unwrap_or_else(|| bytes.map(DocId::random));
+        let is_begun = sent.is_none() && self.run_summaries.contains_key(&child);
         let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
         let allow = self.rules.iter().filter(leave).map(handed).collect();
         let budget = arguments.get("budget").and_then(Value::as_f64);
@@ -312,7 +331,16 @@ impl RunsState {
             self.revision += 1;
             return None;
         }
-        if let Err(CommandError(why)) = self.request_run(turn, volumes, workspace, question) {
+        if is_begun {
+            self.rules.extend(question.allow);
+            if self.runs.contains_key(&child) {
+                self.rejoin_run(turn, files, sync, workspace, child);
+            } else {
+                let _ = self.open_run(turn, child); // it's listed, so it can be opened
+            }
+            return None;
+        }
+        if let Err(CommandError(why)) = self.request_run(turn, &files.volumes, workspace, question) {
             self.children.remove(&child);
             return Some(failed_outcome(why));
         }
