@@ -5,10 +5,33 @@ use crate::run_records::RunSummary;
 use crate::sent_task::{calls_of_tool, derived_ids, text_of};
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use store::{DocId, ExecutionStep, RunEnding, RunOrigin};
 
 /// Maximum number of runs for the same work of one run.
 const MAX_ATTEMPTS: usize = 100;
+
+/// Returns the run whose agent delegated work to a run of this origin.
+pub fn requesting_run(origin: RunOrigin) -> Option<DocId> {
+    match origin {
+        RunOrigin::Agent { run } => Some(run),
+        RunOrigin::User | RunOrigin::Schedule { .. } | RunOrigin::Device => None,
+    }
+}
+
+/// Returns a run and the runs that it was delegated from: first the run itself, then its parent, and so on.
+pub fn ancestors(lines: &BTreeMap<DocId, RunSummary>, run: DocId) -> Vec<DocId> {
+    let mut all = vec![run];
+    let mut at = run;
+    while let Some(above) = lines.get(&at).and_then(|line| requesting_run(line.origin)) {
+        if all.contains(&above) {
+            break;
+        }
+        all.push(above);
+        at = above;
+    }
+    all
+}
 
 /// What is known of a run that may have begun some delegated work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,4 +93,85 @@ pub fn choose_delegated_run(
     let calls = calls_of_tool(steps, BuiltInTool::AskAgent).filter(|(known, _)| delegated_work(known) == work);
     let reported = calls.filter(|(_, result)| result.is_some_and(|(is_good, _)| is_good)).count();
     answered.last().copied().filter(|_| answered.len() > reported).or(fresh)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use store::{StepId, StepKind};
+
+    const LEAD: DocId = DocId([1; 16]);
+
+    fn arguments(agent: &str, goal: &str, task: &str) -> Map<String, Value> {
+        let value = json!({"agent": agent, "goal": goal, "task": task});
+        value.as_object().cloned().expect("an object")
+    }
+
+    fn step(number: u64, kind: StepKind) -> ExecutionStep {
+        let id = StepId(number);
+        ExecutionStep {
+            id,
+            timestamp: 0,
+            duration: None,
+            parents: Vec::new(),
+            kind,
+            spent: None,
+            route: None,
+            tool: None,
+        }
+    }
+
+    /// The steps of a call that got this answer.
+    fn answered(params: Map<String, Value>) -> [ExecutionStep; 2] {
+        let (tool_call_id, tool_name) = ("c0".to_owned(), "ask_agent".to_owned());
+        let result = StepKind::ToolResult {
+            tool_call_id: tool_call_id.clone(),
+            success: true,
+            result: Some(json!("Done.")),
+            error: None,
+            whole: None,
+            attached: Vec::new(),
+        };
+        [step(1, StepKind::ToolCall { tool_call_id, tool_name, params }), step(2, result)]
+    }
+
+    #[test]
+    fn work_that_was_begun_is_found_again() {
+        let task = arguments("qa", "Try it", "try");
+        let choose = |steps: &[ExecutionStep], known: &[(DocId, DelegatedRunState)]| {
+            let state_of = |run: DocId, _: DocId| {
+                known.iter().find(|(id, _)| *id == run).map_or(DelegatedRunState::Unknown, |(_, state)| *state)
+            };
+            choose_delegated_run(LEAD, steps, &task, state_of).expect("not too many")[0]
+        };
+        let first = choose(&[], &[]);
+        assert_eq!(choose(&[], &[]), first, "the id is always the same");
+        assert_eq!(choose(&[], &[(first, DelegatedRunState::Open)]), first);
+        let second = choose(&[], &[(first, DelegatedRunState::Unusable)]);
+        assert_ne!(second, first, "a failed attempt is followed by another one");
+        let both = [(first, DelegatedRunState::Unusable), (second, DelegatedRunState::Open)];
+        assert_eq!(choose(&[], &both), second);
+        // An answer is given to the lead once.
+        let done = [(first, DelegatedRunState::Answered)];
+        assert_eq!(choose(&[], &done), first);
+        assert_eq!(choose(&answered(task.clone()), &done), second);
+        let other = answered(arguments("qa", "Try it", "other"));
+        assert_eq!(choose(&other, &done), first);
+    }
+
+    #[test]
+    fn other_work_has_another_run() {
+        let run = |lead: DocId, agent: &str, goal: &str, task: &str| {
+            let unknown = |_: DocId, _: DocId| DelegatedRunState::Unknown;
+            choose_delegated_run(lead, &[], &arguments(agent, goal, task), unknown).expect("not too many")
+        };
+        let first = run(LEAD, "qa", "Try it", "");
+        assert_eq!(run(LEAD, "@qa", "Try it", ""), first);
+        assert_ne!(first[0], first[1], "the session has its own id");
+        assert_ne!(run(LEAD, "docs", "Try it", ""), first);
+        assert_ne!(run(LEAD, "qa", "Try it again", ""), first);
+        assert_ne!(run(DocId([2; 16]), "qa", "Try it", ""), first);
+        assert_ne!(run(LEAD, "qa", "Try it", "a"), run(LEAD, "qa", "Try it", "b"));
+    }
 }

@@ -7,7 +7,9 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::budget::{BudgetScope, BudgetStatus, LOW_BUDGET_SHARE, ScopeSpending, add_spending, year_and_month};
+use agent::budget::{
+    BudgetScope, BudgetStatus, LOW_BUDGET_SHARE, ScopeSpending, add_spending, known_spending, year_and_month,
+};
 use agent::config::BudgetConfig;
 use agent::notice::Notice;
 use agent::run_records::RunSummary;
@@ -100,8 +102,8 @@ impl RunsState {
                 }
             };
             for (doc, title, project, limit) in purses {
-                let tokens = line.spent.input_tokens.saturating_add(line.spent.output_tokens);
-                let spent = (line.spent.cost.unwrap_or(0.0), tokens, line.spent.cost.is_none(), line.start_time);
+                let (cost, tokens, is_partly_unknown) = known_spending(line);
+                let spent = (cost, tokens, is_partly_unknown, line.start_time);
                 add_spending(&mut all, (doc, title, project, limit), spent);
             }
         }
@@ -143,9 +145,11 @@ impl RunsState {
             .fold(runs, BudgetStatus::add_embedding_cost)
     }
 
-    /// Returns the expected cost of pending calls in US dollars, which counts as spent.
+    /// Returns the expected cost of pending calls in US dollars, which counts as spent, without what the summaries of
+    /// their runs have of it.
     pub(super) fn pending_cost(&self) -> f64 {
-        self.runs.values().map(AgentRun::pending_cost).sum()
+        let listed = |run: &AgentRun| self.run_summaries.get(&run.id).and_then(|line| line.unsettled?.cost);
+        self.runs.values().map(|run| (run.pending_cost() - listed(run).unwrap_or(0.0)).max(0.0)).sum()
     }
 
     /// Returns why a run may not spend `more` US dollars, as sentences; `None` if it may.

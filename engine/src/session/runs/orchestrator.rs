@@ -39,6 +39,9 @@ const MAX_PLAN_ATTEMPTS: u8 = 2;
 /// Maximum number of earlier runs of a plan whose results go along with tasks that are sent.
 const MAX_EARLIER_RUNS: usize = 5;
 
+/// Minimum budget in US dollars for which a task is sent beside others.
+const MIN_SENT_TASK_DOLLARS: f64 = 0.000_001;
+
 /// The folders of a project.
 const PROJECT_FOLDERS: [&str; 6] = [
     "components/agents",
@@ -616,6 +619,11 @@ impl RunsState {
             let words = format!("The plan can't be carried out: {why}. Change its note, and run it again.");
             run.orchestrator.stop_reason = Some((words, RunEnding::Failed));
         }
+        // If all that is left is promised to tasks that are away, others are sent once one of these has ended.
+        let is_own = |task: &DocId| self.children.get(task).is_some_and(|(lead, _)| *lead == id);
+        let is_promised = self.sent_tasks.keys().any(is_own)
+            && self.remaining_budget(id).is_some_and(|left| left < MIN_SENT_TASK_DOLLARS);
+        begun.retain(|(task, _)| !is_promised || task.device.is_none());
         begun.truncate(parallel - busy);
         if begun.is_empty() {
             return false;
