@@ -30,8 +30,8 @@ pub fn add_usage(sum: &mut CallUsage, more: CallUsage) {
     sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
 }
 
-/// Returns what a run has used so far, with the estimate of a call whose cost isn't known yet: the call is under way, or
-/// the program didn't outlive it.
+/// Returns what a run has used so far, with the estimate of a call whose cost isn't known yet: it's under way, or the
+/// program was killed in it.
 pub fn usage_so_far(line: &RunSummary) -> CallUsage {
     let mut usage = line.spent;
     line.unsettled.into_iter().for_each(|more| add_usage(&mut usage, more));

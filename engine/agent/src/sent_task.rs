@@ -144,8 +144,8 @@ pub fn begun_tasks(steps: &[ExecutionStep], waiting: &[&str]) -> BTreeSet<String
     begun
 }
 
-/// Returns the arguments of the call that has an agent do a task. The user is asked before a task with a checkpoint, and
-/// before one goes to a device that a model named.
+/// Returns the arguments of the call that has an agent do a task. The user is asked before a task with a checkpoint,
+/// and before one goes to a device that a model named.
 pub fn task_call_arguments(task: &TaskBlock, (agent, goal): (&str, &str), is_by_model: bool) -> Map<String, Value> {
     let mut arguments = Map::new();
     let mut set = |key: &str, value: Value| _ = arguments.insert(key.to_owned(), value);

@@ -418,7 +418,7 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
 }
 
 impl Scene {
-    /// A worker's device whose model gives answers of at most 7 tokens at a dollar each, which is known before the call.
+    /// A device whose model gives answers of at most 7 tokens at a dollar each, which is known before the call.
     fn paid_device(&self) -> Device {
         let shed = self.device("shed", &model(|_, _| ("Done so far.".to_owned(), Vec::new())));
         let config = String::from_utf8(shed.house.read("W/config.yaml")).expect("text");
