@@ -7,6 +7,7 @@ mod crashes;
 mod files;
 mod governing;
 mod held;
+mod interrupted_work;
 mod judging;
 mod memory;
 mod moves;

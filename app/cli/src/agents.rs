@@ -15,6 +15,7 @@ use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
 use crate::web_browser::open_page;
+use agent::budget::usage_so_far;
 use agent::run_result::{RecordedRun, RunMetrics, RunResult};
 use agent::tool_catalog::BuiltInTool;
 use agent::{approval_text, policy, server_form, session_files};
@@ -172,8 +173,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
             } else {
                 let prompt = line.prompt.lines().next().unwrap_or("");
                 // A model call that is under way, or that the program didn't outlive, is counted by estimate.
-                let unsettled = line.unsettled.map_or(Some(0.0), |usage| usage.cost);
-                let cost = format_cost(line.spent.cost.zip(unsettled).map(|(spent, more)| spent + more));
+                let cost = format_cost(usage_so_far(&line).cost);
                 let id = &id.to_string()[..8];
                 let device = elsewhere.map_or_else(String::new, |name| format!("  (on {name})"));
                 let deadline = line.deadline.filter(|_| line.ending.is_none()).map(format_time);

@@ -1,6 +1,8 @@
 //! Budgets: what was spent of a limit, and what is said of it.
 
-use crate::run_records::{EmbeddingCost, RunSummary};
+use crate::config::ProviderConfig;
+use crate::router::{self, ProviderLatencies};
+use crate::run_records::{AgentSetup, EmbeddingCost, RunSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::{CallUsage, DocId};
@@ -21,6 +23,75 @@ pub fn with_estimate(message: &str, usage: Option<CallUsage>) -> String {
     format!("{message} What was sent and received until then is counted by estimate: {tokens} tokens, {price}.")
 }
 
+/// Adds the usage of a call to a sum. If one cost is unknown, the sum is unknown.
+pub fn add_usage(sum: &mut CallUsage, more: CallUsage) {
+    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
+    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
+}
+
+/// Returns what a run has used so far, with the estimate of a call whose cost isn't known yet: it's under way, or the
+/// program was killed in it.
+pub fn usage_so_far(line: &RunSummary) -> CallUsage {
+    let mut usage = line.spent;
+    line.unsettled.into_iter().for_each(|more| add_usage(&mut usage, more));
+    usage
+}
+
+/// Returns the known part of what a run has cost so far in US dollars, its tokens, and whether a part is unknown.
+pub fn known_spending(line: &RunSummary) -> (f64, u64, bool) {
+    let usage = usage_so_far(line);
+    let unsettled = line.unsettled.and_then(|usage| usage.cost);
+    let known = line.spent.cost.unwrap_or(0.0) + unsettled.unwrap_or(0.0);
+    (known, usage.input_tokens.saturating_add(usage.output_tokens), usage.cost.is_none())
+}
+
+/// Formats a limit in US dollars, with more digits where it's below a cent.
+fn format_limit(limit: f64) -> String {
+    if limit > 0.0 && limit < 0.01 { format!("{limit:.4}") } else { format!("{limit:.2}") }
+}
+
+/// Says that a run may not spend `more` US dollars: it, or the run that it works for, has used its budget.
+pub fn over_run_budget_reason(is_own: bool, spent: f64, budget: f64, more: f64) -> String {
+    let whose = if is_own { "The run" } else { "The run that it works for" };
+    let next = if more > 0.0 { format!(", and the next call costs about ${more:.4}") } else { String::new() };
+    let limit = format_limit(budget);
+    format!("{whose} has used ${spent:.4} of its ${limit}{next}. Raise its budget to let it go on.")
+}
+
+/// Returns the usable provider whose call costs least and less than `more` US dollars, as a sentence for the user.
+/// `tokens`: estimated tokens of the request.
+pub fn cheaper_model_advice(
+    setup: &AgentSetup,
+    latencies: &ProviderLatencies,
+    tokens: u64,
+    more: f64,
+) -> Option<String> {
+    let cost = |name: &String, provider: &ProviderConfig| {
+        let status = setup.known.get(name);
+        if !provider.is_enabled() || status.is_some_and(|status| status.barred.is_some()) {
+            return None;
+        }
+        let local = setup.config.endpoint(name)?.local;
+        if local && latencies.median_latency(name).is_none() {
+            return None; // nothing says that such a model runs here
+        }
+        let price = provider.price.or_else(|| status?.price.filter(|_| !local));
+        let answer = provider.max_tokens.map_or(router::DEFAULT_ANSWER_TOKENS, u64::from);
+        price.map(|price| price.of(tokens, answer)).or(local.then_some(0.0))
+    };
+    let all = setup.config.llm.providers.iter();
+    let (name, cost) = all
+        .filter_map(|(name, provider)| Some((name, cost(name, provider)?)))
+        .filter(|(_, cost)| *cost < more)
+        .min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let price = if cost > 0.0 { format!("about ${cost:.4}") } else { "nothing".to_owned() };
+    Some(format!(
+        "{name} would cost {price} for this call: set `agents.lead.llm_provider: {name}` in config.yaml and resume the \
+         run."
+    ))
+}
+
 /// Spending and limit of a budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BudgetStatus {
@@ -39,15 +110,14 @@ pub struct BudgetStatus {
 impl BudgetStatus {
     /// Returns the spending of these runs.
     pub fn from_runs(of: String, limit: Option<f64>, lines: &[&RunSummary]) -> BudgetStatus {
-        let tokens = lines.iter().map(|line| line.spent.input_tokens.saturating_add(line.spent.output_tokens));
-        BudgetStatus {
-            of,
-            limit,
-            // Starts from 0.0, because an empty float sum is -0.0, which is displayed with a minus sign.
-            spent: lines.iter().filter_map(|line| line.spent.cost).fold(0.0, |sum, cost| sum + cost),
-            tokens: tokens.fold(0, u64::saturating_add),
-            unknown: lines.iter().filter(|line| line.spent.cost.is_none()).count() as u64,
+        // Starts from 0.0, because an empty float sum is -0.0, which is displayed with a minus sign.
+        let mut status = BudgetStatus { of, limit, spent: 0.0, tokens: 0, unknown: 0 };
+        for (cost, tokens, is_partly_unknown) in lines.iter().map(|line| known_spending(line)) {
+            status.spent += cost;
+            status.tokens = status.tokens.saturating_add(tokens);
+            status.unknown += u64::from(is_partly_unknown);
         }
+        status
     }
 
     /// Adds a cost of search.

@@ -13,6 +13,7 @@ pub mod config;
 pub mod container_calls;
 pub mod deadline;
 pub mod decision_log;
+pub mod delegated_run;
 pub mod dollar_amount;
 pub mod event_filter;
 pub mod external_program;

@@ -4,7 +4,7 @@
 use crate::agent_definition::AgentDefinition;
 use crate::agent_registry;
 use crate::prompt_quote;
-use crate::task_block::{self, TaskBlock, TaskOrderError};
+use crate::task_block::{self, TaskBlock, TaskOrderError, TaskStatus};
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::Deserialize;
@@ -140,6 +140,25 @@ pub enum TaskPlanError {
         /// The budget of the run in US dollars.
         budget: f64,
     },
+    /// All tasks are done or given up.
+    #[error("nothing is left to do in this plan")]
+    NothingLeft,
+    /// A task needs one that was given up.
+    #[error("the task {task} needs {need}, which was given up")]
+    NeedGivenUp {
+        /// Id of the task.
+        task: String,
+        /// Id of the task that it needs.
+        need: String,
+    },
+    /// A single task needs one that isn't done.
+    #[error("the task {task} needs {need}, which is not done")]
+    NeedNotDone {
+        /// Id of the task.
+        task: String,
+        /// Id of the task that it needs.
+        need: String,
+    },
 }
 
 /// Checks what the tasks of a plan may cost together, by their constraints, against the budget of the run.
@@ -153,6 +172,39 @@ pub fn check_budget(tasks: &[TaskBlock], budget: Option<f64>) -> Result<(), Task
         Some(budget) => Err(TaskPlanError::Budget { sum, budget }),
         None => Ok(()),
     }
+}
+
+/// Returns the tasks of a plan in a note that are to be carried out: all that are left, or only this one. They no
+/// longer need what is done.
+///
+/// # Errors
+/// Returns an error if the tasks have no valid order, none is left, one needs what can't be done before it, or they may
+/// cost more than `budget`.
+pub fn tasks_left(
+    mut tasks: Vec<TaskBlock>,
+    only: Option<&str>,
+    budget: Option<f64>,
+) -> Result<Vec<TaskBlock>, TaskPlanError> {
+    let names: BTreeSet<String> = tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
+    task_block::execution_order(&tasks, &names)?;
+    let stand: BTreeMap<String, TaskStatus> = tasks.iter().map(|task| (task.id.clone(), task.standing)).collect();
+    let left = |task: &TaskBlock| !matches!(task.standing, TaskStatus::Done | TaskStatus::Cancelled);
+    tasks.retain(|task| left(task) && only.is_none_or(|only| task.id == only));
+    if tasks.is_empty() {
+        return Err(TaskPlanError::NothingLeft);
+    }
+    for task in &mut tasks {
+        if let Some(need) = task.needs.iter().find(|need| stand.get(*need) == Some(&TaskStatus::Cancelled)) {
+            return Err(TaskPlanError::NeedGivenUp { task: task.id.clone(), need: need.clone() });
+        }
+        task.needs.retain(|need| stand.get(need) != Some(&TaskStatus::Done));
+        if let Some(need) = task.needs.first().filter(|_| only.is_some()) {
+            return Err(TaskPlanError::NeedNotDone { task: task.id.clone(), need: need.clone() });
+        }
+        task.standing = TaskStatus::Open;
+    }
+    check_budget(&tasks, budget)?;
+    Ok(tasks)
 }
 
 /// Parses a plan, and gives its tasks ids that a note can hold.

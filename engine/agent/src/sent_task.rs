@@ -6,7 +6,7 @@ use crate::prompt_quote;
 use crate::run_request::RunRequest;
 use crate::task_block::TaskBlock;
 use crate::tool_catalog::BuiltInTool;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{BlobHash, DocId, ExecutionStep, StepKind};
 
@@ -52,8 +52,23 @@ pub fn assign_device(tasks: &mut [TaskBlock], device: Option<&str>) {
     }
 }
 
-fn text_of<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+pub(crate) fn text_of<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
     arguments.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the ids of a run and its session that always belong to this text.
+pub(crate) fn derived_ids(text: &str) -> [DocId; 2] {
+    let seed = BlobHash::of(text.as_bytes()).0;
+    let mut ids = [[0_u8; 16]; 2];
+    ids.as_flattened_mut().copy_from_slice(&seed);
+    ids.map(DocId::random)
+}
+
+/// Returns the result of a call that was under way when the program ended. A model may have delegated work continued.
+pub fn interrupted_call_text(tool: &str, arguments: &Map<String, Value>) -> String {
+    let is_goal = BuiltInTool::AskAgent.is_named(tool) && text_of(arguments, "task").is_empty();
+    let next = if is_goal { " Ask the same agent for the same goal to have it continue." } else { "" };
+    format!("{INTERRUPTED_CALL_TEXT}{next}")
 }
 
 /// Returns the calls of a plan's run that send tasks, oldest first. A call that was under way when the program ended is
@@ -82,12 +97,8 @@ pub fn sent_task_calls(lead: DocId, steps: &[ExecutionStep]) -> Vec<SentTaskCall
             continue;
         }
         let attempt = attempts.entry(task).or_default();
-        let seed = BlobHash::of(format!("task {lead} {attempt} {task}").as_bytes()).0;
-        let (mut run, mut session) = ([0; 16], [0; 16]);
-        run.copy_from_slice(&seed[..16]);
-        session.copy_from_slice(&seed[16..]);
+        let [run, session] = derived_ids(&format!("task {lead} {attempt} {task}"));
         *attempt += usize::from(!interrupted.contains(tool_call_id.as_str()));
-        let (run, session) = (DocId::random(run), DocId::random(session));
         calls.push(SentTaskCall { call: tool_call_id.clone(), task: task.to_owned(), run, session });
     }
     calls
@@ -131,6 +142,24 @@ pub fn begun_tasks(steps: &[ExecutionStep], waiting: &[&str]) -> BTreeSet<String
         };
     }
     begun
+}
+
+/// Returns the arguments of the call that has an agent do a task. The user is asked before a task with a checkpoint,
+/// and before one goes to a device that a model named.
+pub fn task_call_arguments(task: &TaskBlock, (agent, goal): (&str, &str), is_by_model: bool) -> Map<String, Value> {
+    let mut arguments = Map::new();
+    let mut set = |key: &str, value: Value| _ = arguments.insert(key.to_owned(), value);
+    set("agent", json!(agent));
+    set("goal", json!(goal));
+    set("task", json!(task.id));
+    set("mode", json!(task.mode));
+    task.device.iter().for_each(|device| set("device", json!(device)));
+    task.budget().into_iter().for_each(|budget| set("budget", json!(budget)));
+    task.deadline.iter().for_each(|deadline| set("deadline", json!(deadline)));
+    if task.has_checkpoint() || task.device.is_some() && is_by_model {
+        set("checkpoint", json!(true));
+    }
+    arguments
 }
 
 /// Returns the prompt of a task that another device carries out, which knows nothing of the tasks before it. `runs` are

@@ -269,6 +269,32 @@ fn a_call_that_is_stopped_midway_is_counted_by_estimate() {
 }
 
 #[test]
+fn a_call_whose_program_was_killed_is_in_every_sum_at_once() {
+    let house = paid(&stalling(NOTHING), "");
+    let mut child = house.command(&["ask", "Count slowly"]).spawn().expect("started");
+    owns(&house, &child);
+    let under_way = || house.run(&["runs", "--json"]).lines().first().map(|run| run["unsettled"].clone());
+    until("the call is under way", || under_way().is_some_and(|usage| usage["cost"].as_f64() > Some(0.0)));
+    let lost = under_way().expect("under way");
+    house.edit("a.md", 0, 0, "x"); // what was recorded before this is on disk then
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    let tokens = lost["inputTokens"].as_u64().zip(lost["outputTokens"].as_u64()).map(|(input, output)| input + output);
+    let is_lost = |cost: &Value| {
+        let both = cost.as_f64().zip(lost["cost"].as_f64());
+        both.is_some_and(|(cost, lost)| (cost - lost).abs() < 1e-9)
+    };
+    let month = house.run(&["budget", "--json"]).good().lines().remove(0);
+    let task = house.run(&["budget", "--by", "task", "--json"]).good().lines().remove(0);
+    for sum in [&month, &task] {
+        assert!(is_lost(&sum["spent"]) && sum["tokens"].as_u64() == tokens, "{sum} {lost}");
+    }
+    let log = house.run(&["budget", "--log", "--json"]).good().lines();
+    let logged = log.iter().find(|line| line["run"].is_string()).expect("the run");
+    assert!(is_lost(&logged["spent"]["cost"]), "{logged} {lost}");
+}
+
+#[test]
 fn a_tool_call_that_breaks_off_is_counted_by_estimate() {
     let house = paid(
         &serve(|_| {

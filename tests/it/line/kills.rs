@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Child;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -265,4 +265,97 @@ fn a_replay_is_killed_at_random_moments() {
         sound(&house, round);
     }
     assert!(interrupted >= MIN_INTERRUPTED, "only {interrupted} were in the middle of it");
+}
+
+/// Number of shell calls of each agent whose runs are killed.
+const MARKS: usize = 3;
+/// A turn that no model holds back.
+const NO_TURN: usize = usize::MAX;
+
+/// Two agents, `data` and `docs`, that leave marks in files of their own. Their models hold back their answer in one
+/// turn, until it's another one.
+struct HeldAgents {
+    house: House,
+    /// The turn in which answers are held back.
+    turn: Arc<AtomicUsize>,
+    /// The agents that wait, with the turn.
+    waiting: Arc<Mutex<BTreeSet<(&'static str, usize)>>>,
+}
+
+impl HeldAgents {
+    /// `lead`: the model of all other agents.
+    fn new(files: &[(&str, &str)], lead: fn(&Value) -> Said) -> HeldAgents {
+        let (turn, waiting) = (Arc::new(AtomicUsize::new(2)), Arc::<Mutex<BTreeSet<_>>>::default());
+        let (held, waits) = (Arc::clone(&turn), Arc::clone(&waiting));
+        let address = model(move |turn, body: &Value| -> Said {
+            let said = body["messages"].to_string();
+            let name = match (said.contains("an expert data analyst"), said.contains("an expert technical writer")) {
+                (true, _) => "data",
+                (_, true) => "docs",
+                (false, false) => return lead(body),
+            };
+            while held.load(Ordering::SeqCst) == turn {
+                waits.lock().expect("not poisoned").insert((name, turn));
+                pass(Duration::from_millis(5));
+            }
+            match turn {
+                0..MARKS => (String::new(), vec![("shell", json!({"command": format!("echo {turn} >> {name}.log")}))]),
+                _ => ("It is marked.".to_owned(), Vec::new()),
+            }
+        });
+        let house = house(&address, files);
+        super::follower::add_config(&house, "approval:\n  never_approve: [shell]\nmemory:\n  learn: false\n");
+        HeldAgents { house, turn, waiting }
+    }
+
+    /// Kills the process once both agents wait in this turn, whose earlier calls are all done.
+    fn kill_in(&self, turn: usize, words: &[&str]) {
+        self.turn.store(turn, Ordering::SeqCst);
+        let asked = Asked::new(&self.house, words);
+        let both = BTreeSet::from([("data", turn), ("docs", turn)]);
+        until("both wait", || self.waiting.lock().expect("not poisoned").is_superset(&both));
+        asked.kill(0, Duration::ZERO);
+        self.turn.store(NO_TURN, Ordering::SeqCst);
+    }
+
+    /// Kills the work that these words begin, resumes and kills it once more, and lets it end.
+    fn kill_twice(&self, words: &[&str]) {
+        self.kill_in(2, words);
+        let runs = self.house.run(&["runs", "--json"]).good().lines();
+        let lead = runs.iter().find(|run| run["origin"]["by"] == "user").expect("a lead")["id"].clone();
+        let resume = ["runs", lead.as_str().expect("an id"), "--resume", "--json"];
+        self.kill_in(3, &resume);
+        self.house.run(&resume).code(0);
+        for log in ["notes/data.log", "notes/docs.log"] {
+            assert_eq!(String::from_utf8_lossy(&self.house.read(log)), "0\n1\n2\n", "each call ran once: {log}");
+        }
+        let runs = self.house.run(&["runs", "--json"]).good().lines();
+        let stand: Vec<&Value> = runs.iter().map(|run| &run["standing"]).collect();
+        assert_eq!(stand, ["done"; 3], "no run was begun twice, and none is left: {runs:#?}");
+        sound(&self.house, 0);
+    }
+}
+
+#[test]
+fn tasks_of_a_killed_plan_continue_and_no_call_runs_twice() {
+    let plan = "- [ ] Mark the first log ^first\n  ```yaml\n  agent: data\n  ```\n- [ ] Mark the second log \
+                ^second\n  ```yaml\n  agent: docs\n  ```\n";
+    let agents = HeldAgents::new(&[("tasks/marks.md", plan)], |_| ("Nobody asks me.".to_owned(), Vec::new()));
+    agents.kill_twice(&["tasks", "run", "tasks/marks.md", "--json"]);
+    let plan = agents.house.read("notes/tasks/marks.md");
+    assert_eq!(String::from_utf8_lossy(&plan).matches("- [x] ").count(), 2);
+}
+
+#[test]
+fn agents_that_were_asked_by_a_killed_one_continue_and_no_call_runs_twice() {
+    let lead = |body: &Value| -> Said {
+        // It asks both again until it has their answers.
+        if body["messages"].to_string().matches("It is marked.").count() >= 2 {
+            return ("Both are marked.".to_owned(), Vec::new());
+        }
+        let question = |agent: &str| ("ask_agent", json!({"agent": agent, "goal": "Mark your log"}));
+        (String::new(), vec![question("data"), question("docs")])
+    };
+    let agents = HeldAgents::new(&[("a.md", "# A\n")], lead);
+    agents.kill_twice(&["ask", "Have both logs marked", "--json"]);
 }

@@ -417,16 +417,43 @@ fn a_task_of_a_plan_is_done_elsewhere_and_its_result_comes_back_into_the_plan() 
     assert!(plan.contains("- [x] Count") && plan.contains("- [x] Write"), "{plan}");
 }
 
+impl Scene {
+    /// A device whose model gives answers of at most 7 tokens at a dollar each, which is known before the call.
+    fn paid_device(&self) -> Device {
+        let shed = self.device("shed", &model(|_, _| ("Done so far.".to_owned(), Vec::new())));
+        let config = String::from_utf8(shed.house.read("W/config.yaml")).expect("text");
+        let price =
+            "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}\n  cost_limit: null";
+        shed.house.write("W/config.yaml", config.replace("context: 32000}", price).as_bytes());
+        shed
+    }
+}
+
+#[test]
+fn tasks_that_are_sent_at_once_share_the_budget_of_the_plan() {
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  \
+                ```yaml\n  agent: docs\n  ```\n";
+    let scene = Scene::new(&[("tasks/report.md", plan)]);
+    let shed = scene.paid_device();
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    let asked = scene.carry_out(&["--on", "shed", "--budget", "16"]);
+    worker.until("ended");
+    worker.until("ended");
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    let runs = scene.desk.run(&["runs", "--json"]).good().lines();
+    let is_task = |run: &&Value| run["prompt"] == "Count the rows" || run["prompt"] == "Write the report";
+    let tasks: Vec<(&Value, &Value)> =
+        runs.iter().filter(is_task).map(|run| (&run["budget"], &run["spent"]["cost"])).collect();
+    assert_eq!(tasks, [(&json!(8.0), &json!(7.0)), (&json!(8.0), &json!(7.0))], "{runs:#?}");
+}
+
 #[test]
 fn what_sent_tasks_cost_counts_for_the_budget_of_the_plan() {
     let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  \
                 ```yaml\n  agent: docs\n  needs: [count]\n  ```\n";
     let scene = Scene::new(&[("tasks/report.md", plan)]);
-    let shed = scene.device("shed", &model(|_, _| ("Done so far.".to_owned(), Vec::new())));
-    // An answer has at most 7 tokens at a dollar each, which is known before the call.
-    let config = String::from_utf8(shed.house.read("W/config.yaml")).expect("text");
-    let price = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}\n  cost_limit: null";
-    shed.house.write("W/config.yaml", config.replace("context: 32000}", price).as_bytes());
+    let shed = scene.paid_device();
     let mut worker = shed.worker(&[&scene.desk.key()]);
     let asked = scene.carry_out(&["--on", "shed", "--budget", "10"]);
     worker.until("ended");

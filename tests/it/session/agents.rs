@@ -1,13 +1,13 @@
 //! An agent at work: its text and calls become steps, nothing happens twice, and its changes can be undone.
 
 use crate::twin::{Step, Twin};
-use agent::config::{AgentConfig, ConfigLayer, merge};
+use agent::config::{AgentConfig, BudgetConfig, ConfigLayer, merge};
 use agent::memory::place::MemoryPlace;
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::tool_job::{FileChange, ToolJob, ToolOutcome};
-use engine::{AgentRun, AgentSetup, Command, Event};
+use engine::{AgentRun, AgentSetup, BudgetScope, Command, Event};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use store::{
@@ -428,9 +428,24 @@ fn a_paid_call_is_counted_if_the_program_is_killed_in_it() {
     twin.setup = AgentSetup { config, ..AgentSetup::default() };
     ask(&mut twin, "work");
     assert_eq!(twin.models.len(), 1, "the model is at work");
+    let sums = |twin: &Twin| {
+        let month = &twin.session.budget_statuses(twin.now)[0];
+        let task = &twin.session.spending_by_scope(BudgetScope::Task)[0];
+        [(month.spent, month.tokens), (task.spent, task.tokens)]
+    };
+    let counted = sums(&twin);
+    assert!(counted[0] == counted[1] && counted[0].0 > 0.0 && counted[0].1 > 0, "{counted:?}");
+    // While the call is under way, its whole expected cost counts, and no part of it twice.
+    let expected = run(&twin).live.as_ref().expect("at work").cost;
+    let limits = |month| BudgetConfig { month: Some(month), ..BudgetConfig::default() };
+    let over = |month: f64| twin.session.over_search_budget_reason(&limits(month), twin.now, 0.0);
+    assert_eq!(over(expected * 1.001), None);
+    assert!(over(expected * 0.999).is_some());
     // It's counted once, also if the program is killed again.
     let mut twin = Twin::start(twin.crash(), 2);
+    assert_eq!(sums(&twin), counted, "before the run is read");
     twin.settle();
+    assert_eq!(sums(&twin), counted);
     let mut twin = Twin::start(twin.crash(), 3);
     twin.settle();
     twin.command(Command::OpenRun { run: RUN }).expect("opened");

@@ -5,6 +5,7 @@ use super::agents::{RUN, SESSION, agent, run, said, setup};
 use crate::twin::Twin;
 use agent::task_block;
 use engine::{Command, Event};
+use std::collections::BTreeMap;
 use store::{DocId, RunEnding};
 
 const PLAN: &str = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Write the \
@@ -12,15 +13,27 @@ const PLAN: &str = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  dev
 
 /// A twin whose plan has sent its first task.
 fn begun() -> Twin {
-    let mut twin = agent(&[("tasks/report.md", PLAN)], "");
+    begun_with(PLAN, None)
+}
+
+/// A twin that carries out this plan within a budget.
+fn begun_with(plan: &str, budget: Option<f64>) -> Twin {
+    let mut twin = agent(&[("tasks/report.md", plan)], "");
     let note = twin.id("tasks/report.md");
     let (tasks, problems) = task_block::parse_tasks(&twin.file("tasks/report.md").expect("there"));
     assert!(problems.is_empty(), "{problems:?}");
     let allow = vec!["shell: make *".to_owned()];
-    twin.command(Command::RunTasks { run: RUN, session: SESSION, note, tasks, only: None, budget: None, allow })
+    twin.command(Command::RunTasks { run: RUN, session: SESSION, note, tasks, only: None, budget, allow })
         .expect("begun");
     twin.rest();
     twin
+}
+
+/// The tasks that are away: id of the run and budget, by the first word of the goal.
+fn budgets(twin: &Twin) -> BTreeMap<String, (DocId, Option<f64>)> {
+    let word = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+    let sent = twin.session.agents().sent_tasks().iter();
+    sent.map(|(run, task)| (word(&task.request.text), (*run, task.request.budget))).collect()
 }
 
 /// The only task that is away: its run, device and prompt.
@@ -139,4 +152,42 @@ fn results_of_an_earlier_run_of_the_plan_go_along() {
     let (_, device, prompt) = away(&twin);
     assert_eq!(device, "any");
     assert!(prompt.contains("the result of the task count") && prompt.contains("There are 42 rows."), "{prompt}");
+}
+
+#[test]
+fn tasks_that_are_sent_at_once_share_what_is_left_of_the_budget() {
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Draw the rows \
+                ^draw\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Write the report ^write\n  ```yaml\n  \
+                agent: docs\n  needs: [count]\n  device: any\n  ```\n";
+    let mut twin = begun_with(plan, Some(9.0));
+    let first = budgets(&twin);
+    let of = |all: &BTreeMap<String, (DocId, Option<f64>)>, word: &str| all.get(word).and_then(|(_, budget)| *budget);
+    assert_eq!((first.len(), of(&first, "Count"), of(&first, "Draw")), (2, Some(4.5), Some(4.5)));
+    // What was promised to the one that is still away isn't given to another.
+    finish(&mut twin, first["Count"].0, RunEnding::Done, "There are 42 rows.");
+    let then = budgets(&twin);
+    assert_eq!((then.len(), of(&then, "Draw"), of(&then, "Write")), (2, Some(4.5), Some(4.5)));
+    finish(&mut twin, first["Draw"].0, RunEnding::Done, "Drawn.");
+    finish(&mut twin, then["Write"].0, RunEnding::Done, "Written.");
+    assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
+}
+
+#[test]
+fn a_task_waits_until_one_that_was_promised_the_budget_is_back() {
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  device: shed\n  ```\n- [ ] Draw the rows \
+                ^draw\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  ```yaml\n  agent: docs\n  \
+                needs: [draw]\n  device: shed\n  ```\n";
+    let mut twin = begun_with(plan, Some(9.0));
+    let first = budgets(&twin);
+    assert_eq!((first.len(), first["Count"].1), (1, Some(9.0)));
+    let (call, _) = twin.models.remove(0);
+    twin.event(Event::ModelDone { call, result: Ok(Box::new(said("Drawn.", &[]))) });
+    twin.rest();
+    assert_eq!((budgets(&twin).len(), run(&twin).about.ending), (1, None), "nothing is left for another one yet");
+    assert_eq!(boxes(&mut twin), "/x ");
+    finish(&mut twin, first["Count"].0, RunEnding::Done, "There are 42 rows.");
+    let then = budgets(&twin);
+    assert_eq!((then.len(), then["Write"].1), (1, Some(9.0)), "nothing was spent");
+    finish(&mut twin, then["Write"].0, RunEnding::Done, "Written.");
+    assert_eq!((boxes(&mut twin).as_str(), run(&twin).about.ending), ("xxx", Some(RunEnding::Done)));
 }

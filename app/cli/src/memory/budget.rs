@@ -3,6 +3,7 @@
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE};
 use crate::arguments::BudgetArguments;
+use agent::budget::usage_so_far;
 use engine::{BudgetScope, EmbeddingCost, RunSummary, ScopeSpending, UnixMillis};
 use serde_json::json;
 use store::DocId;
@@ -89,7 +90,7 @@ pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &BudgetArguments)
             while let Some(outlay) = outlays.next_if(|outlay| outlay.at >= line.start_time) {
                 print_embedding_cost(scene, &outlay)?;
             }
-            let spent = line.spent;
+            let spent = usage_so_far(&line);
             if scene.json {
                 writeln!(
                     scene.out,

@@ -7,11 +7,12 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::budget::{BudgetScope, BudgetStatus, LOW_BUDGET_SHARE, ScopeSpending, add_spending, year_and_month};
-use agent::config::{BudgetConfig, ProviderConfig};
+use agent::budget::{
+    BudgetScope, BudgetStatus, LOW_BUDGET_SHARE, ScopeSpending, add_spending, known_spending, year_and_month,
+};
+use agent::config::BudgetConfig;
 use agent::notice::Notice;
-use agent::router;
-use agent::run_records::{AgentSetup, RunSummary};
+use agent::run_records::RunSummary;
 use std::collections::BTreeMap;
 use store::{DocId, ExecutionStep, StepKind};
 use text::time::UnixMillis;
@@ -101,8 +102,8 @@ impl RunsState {
                 }
             };
             for (doc, title, project, limit) in purses {
-                let tokens = line.spent.input_tokens.saturating_add(line.spent.output_tokens);
-                let spent = (line.spent.cost.unwrap_or(0.0), tokens, line.spent.cost.is_none(), line.start_time);
+                let (cost, tokens, is_partly_unknown) = known_spending(line);
+                let spent = (cost, tokens, is_partly_unknown, line.start_time);
                 add_spending(&mut all, (doc, title, project, limit), spent);
             }
         }
@@ -144,9 +145,11 @@ impl RunsState {
             .fold(runs, BudgetStatus::add_embedding_cost)
     }
 
-    /// Returns the expected cost of pending calls in US dollars, which counts as spent.
+    /// Returns the expected cost of pending calls in US dollars, which counts as spent, without what the summaries of
+    /// their runs have of it.
     pub(super) fn pending_cost(&self) -> f64 {
-        self.runs.values().map(AgentRun::pending_cost).sum()
+        let listed = |run: &AgentRun| self.run_summaries.get(&run.id).and_then(|line| line.unsettled?.cost);
+        self.runs.values().map(|run| (run.pending_cost() - listed(run).unwrap_or(0.0)).max(0.0)).sum()
     }
 
     /// Returns why a run may not spend `more` US dollars, as sentences; `None` if it may.
@@ -232,34 +235,6 @@ impl RunsState {
         let mut step = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
         step.route = Some(BUDGET_NOTICE_ROUTE.to_owned());
         self.record_run(turn, sync, id, RunRecord { steps: vec![step], ..RunRecord::default() });
-    }
-
-    /// Returns the usable provider whose call costs least and less than `more` US dollars, as a sentence for the user.
-    /// `tokens`: estimated tokens of the request.
-    pub(super) fn cheaper_model_advice(&self, setup: &AgentSetup, tokens: u64, more: f64) -> Option<String> {
-        let cost = |name: &String, provider: &ProviderConfig| {
-            let status = setup.known.get(name);
-            if !provider.is_enabled() || status.is_some_and(|status| status.barred.is_some()) {
-                return None;
-            }
-            let local = setup.config.endpoint(name)?.local;
-            if local && self.latencies.median_latency(name).is_none() {
-                return None; // nothing says that such a model runs here
-            }
-            let price = provider.price.or_else(|| status?.price.filter(|_| !local));
-            let answer = provider.max_tokens.map_or(router::DEFAULT_ANSWER_TOKENS, u64::from);
-            price.map(|price| price.of(tokens, answer)).or(local.then_some(0.0))
-        };
-        let all = setup.config.llm.providers.iter();
-        let (name, cost) = all
-            .filter_map(|(name, provider)| Some((name, cost(name, provider)?)))
-            .filter(|(_, cost)| *cost < more)
-            .min_by(|one, other| one.1.total_cmp(&other.1))?;
-        let price = if cost > 0.0 { format!("about ${cost:.4}") } else { "nothing".to_owned() };
-        Some(format!(
-            "{name} would cost {price} for this call: set `agents.lead.llm_provider: {name}` in config.yaml and resume \
-             the run."
-        ))
     }
 
     /// Notifies the user once a month that this budget is low. `more`: US dollars about to be spent.

@@ -5,7 +5,7 @@
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::orchestrated_run::{current_plan, is_orchestrated};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::AgentRun;
+use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall};
 use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
@@ -13,6 +13,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::deadline::earliest;
+use agent::delegated_run::{self, DelegatedRunState, choose_delegated_run, requesting_run};
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::mention_match::{MentionMatch, strip_code};
 use agent::notice::Notice;
@@ -45,31 +46,10 @@ pub(super) fn is_one_call(run: &AgentRun) -> bool {
     run.about.agent == agent_definition::BUTTON_AGENT || run.steps.iter().any(|step| python(&step.kind))
 }
 
-fn requesting_run(origin: RunOrigin) -> Option<DocId> {
-    match origin {
-        RunOrigin::Agent { run } => Some(run),
-        RunOrigin::User | RunOrigin::Schedule { .. } | RunOrigin::Device => None,
-    }
-}
-
-/// Formats a limit in US dollars, with more digits where it's below a cent.
-fn format_limit(limit: f64) -> String {
-    if limit > 0.0 && limit < 0.01 { format!("{limit:.4}") } else { format!("{limit:.2}") }
-}
-
 impl crate::session::state::runs::RunsState {
     /// Returns a run and the runs that it was delegated from: first the run itself, then its parent, and so on.
     pub fn ancestors(&self, run: DocId) -> Vec<DocId> {
-        let mut all = vec![run];
-        let mut at = run;
-        while let Some(above) = self.run_summaries.get(&at).and_then(|line| requesting_run(line.origin)) {
-            if all.contains(&above) {
-                break;
-            }
-            all.push(above);
-            at = above;
-        }
-        all
+        delegated_run::ancestors(&self.run_summaries, run)
     }
 
     /// Returns a run and all runs delegated from it, directly or indirectly.
@@ -86,11 +66,11 @@ impl crate::session::state::runs::RunsState {
     }
 
     /// Returns a run and all runs whose cost counts for its budget: those delegated from it, and tasks of its plan that
-    /// other devices carry out.
+    /// other devices carry out, with what these delegated.
     pub fn paid_runs(&self, run: DocId) -> Vec<DocId> {
         let mut all = self.run_family(run);
         let read = all.iter().filter_map(|id| self.runs.get(id));
-        let sent = read.flat_map(|run| sent_task_calls(run.id, &run.steps)).map(|sent| sent.run);
+        let sent = read.flat_map(|run| sent_task_calls(run.id, &run.steps)).flat_map(|sent| self.run_family(sent.run));
         let sent: BTreeSet<DocId> =
             sent.filter(|id| !all.contains(id) && self.run_summaries.contains_key(id)).collect();
         all.extend(sent);
@@ -102,8 +82,11 @@ impl crate::session::state::runs::RunsState {
     pub(super) fn family_cost(&self, run: DocId) -> (f64, f64) {
         let (mut spent, mut coming) = (0.0, 0.0);
         for id in self.paid_runs(run) {
-            spent += self.run_summaries.get(&id).and_then(|line| line.spent.cost).unwrap_or(0.0);
-            coming += self.runs.get(&id).map_or(0.0, AgentRun::pending_cost);
+            let line = self.run_summaries.get(&id);
+            spent += line.and_then(|line| line.spent.cost).unwrap_or(0.0);
+            // A call that the program didn't outlive is settled once its run is read.
+            let lost = || line.and_then(|line| line.unsettled?.cost).unwrap_or(0.0);
+            coming += self.runs.get(&id).map_or_else(lost, AgentRun::pending_cost);
         }
         (spent, coming)
     }
@@ -242,14 +225,15 @@ impl RunsState {
         })
     }
 
-    /// Delegates work: starts a run of another agent, whose answer becomes the result of the call.
+    /// Delegates work: starts a run of another agent, whose answer becomes the result of the call. A run that an
+    /// interrupted call began for the same work is continued.
     pub(super) fn delegate(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        volumes: &VolumesState,
+        files: &mut FilesState,
+        sync: &mut SyncState,
         workspace: &WorkspaceState,
-        id: DocId,
-        call: &str,
+        (id, call): (DocId, &str),
         arguments: &Map<String, Value>,
     ) -> Option<ToolOutcome> {
         let (name, goal) =
@@ -272,19 +256,42 @@ impl RunsState {
         let sent = calls.iter().find(|sent| sent.call == call);
         let task = string_argument(arguments, "task");
         let is_planned = |plan: TaskPlan| plan.tasks.iter().any(|known| known.id == task && known.device.is_some());
-        let sent = sent.filter(|_| is_orchestrated(run) && current_plan(run).is_some_and(is_planned));
+        let sent =
+            sent.filter(|_| !device.is_empty() && is_orchestrated(run) && current_plan(run).is_some_and(is_planned));
         if !device.is_empty() && sent.is_none() {
             return Some(failed_outcome("only tasks of a plan are sent to other devices; ask again without `device`"));
         }
         let is_resumed = sent.is_some_and(|sent| calls.iter().any(|one| one.run == sent.run && one.call != sent.call));
+        let is_open = |call: &String| {
+            run.calls.iter().any(|pending| pending.call.id == *call && pending.phase != CallPhase::Done)
+        };
+        let state_of = |child: DocId, session: DocId| match self.run_summaries.get(&child) {
+            _ if self.children.get(&child).is_some_and(|(_, call)| is_open(call)) => DelegatedRunState::Unusable,
+            None => DelegatedRunState::Unknown,
+            Some(line) if workspace.is_own_device(line.device.as_ref()) => {
+                DelegatedRunState::from_summary(line, id, session, goal)
+            }
+            Some(_) => DelegatedRunState::Unusable,
+        };
+        let chosen = match sent {
+            Some(sent) => Some([sent.run, sent.session]),
+            None => choose_delegated_run(id, &run.steps, arguments, state_of),
+        };
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
-        let [child, session] = sent.map_or_else(|| bytes.map(DocId::random), |sent| [sent.run, sent.session]);
+        let [child, session] = chosen.unwrap_or_else(|| bytes.map(DocId::random));
+        let is_begun = sent.is_none() && self.run_summaries.contains_key(&child);
         let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
         let allow = self.rules.iter().filter(leave).map(handed).collect();
         let budget = arguments.get("budget").and_then(Value::as_f64);
-        // Another device doesn't know what the plan has spent.
+        // Another device doesn't know what the plan spends meanwhile: tasks that are sent at once share what is left.
+        let waits = |pending: &&PendingCall| {
+            let (phase, device) = (&pending.phase, string_argument(&pending.call.arguments, "device"));
+            !matches!(phase, CallPhase::Running { .. } | CallPhase::Done) && !device.is_empty()
+        };
+        let sharers = run.calls.iter().filter(waits).count() + 1;
         let left = if device.is_empty() { None } else { self.remaining_budget(id) };
+        let left = left.map(|left| left / sharers as f64);
         let question = RunRequest {
             run: child,
             session,
@@ -312,7 +319,16 @@ impl RunsState {
             self.revision += 1;
             return None;
         }
-        if let Err(CommandError(why)) = self.request_run(turn, volumes, workspace, question) {
+        if is_begun {
+            self.rules.extend(question.allow);
+            if self.runs.contains_key(&child) {
+                self.rejoin_run(turn, files, sync, workspace, child);
+            } else {
+                let _ = self.open_run(turn, child); // it's listed, so it can be opened
+            }
+            return None;
+        }
+        if let Err(CommandError(why)) = self.request_run(turn, &files.volumes, workspace, question) {
             self.children.remove(&child);
             return Some(failed_outcome(why));
         }
@@ -418,12 +434,21 @@ impl RunsState {
         }
     }
 
-    /// Returns what is left in US dollars of the budgets of a run and its parent runs; `None` if none has one.
-    fn remaining_budget(&self, id: DocId) -> Option<f64> {
+    /// Returns what is left in US dollars of the budgets of a run and its parent runs; `None` if none has one. What
+    /// tasks that are away may still spend isn't left.
+    pub(super) fn remaining_budget(&self, id: DocId) -> Option<f64> {
+        let reserved = |(task, sent): (&DocId, &SentPlanTask)| {
+            // A task that was sent before a restart has the budget that its worker knows.
+            let known = self.run_summaries.get(task).and_then(|line| line.budget);
+            Some((known.or(sent.request.budget)? - self.family_cost(*task).0).max(0.0))
+        };
         let left = |above: DocId| {
             let budget = self.runs.get(&above)?.about.budget?;
             let (spent, coming) = self.family_cost(above);
-            Some((budget - spent - coming).max(0.0))
+            let is_below = |(lead, _): &(DocId, String)| self.ancestors(*lead).contains(&above);
+            let away = self.sent_tasks.iter().filter(|(task, _)| self.children.get(*task).is_some_and(is_below));
+            let promised: f64 = away.filter_map(reserved).sum();
+            Some((budget - spent - coming - promised).max(0.0))
         };
         self.ancestors(id).into_iter().filter_map(left).reduce(f64::min)
     }
@@ -435,13 +460,7 @@ impl RunsState {
             let Some(budget) = self.runs.get(&above).and_then(|run| run.about.budget) else { continue };
             let (spent, coming) = self.family_cost(above);
             if spent + coming >= budget || spent + coming + more > budget {
-                let whose = if above == id { "The run" } else { "The run that it works for" };
-                let next =
-                    if more > 0.0 { format!(", and the next call costs about ${more:.4}") } else { String::new() };
-                return Some(format!(
-                    "{whose} has used ${spent:.4} of its ${}{next}. Raise its budget to let it go on.",
-                    format_limit(budget)
-                ));
+                return Some(agent::budget::over_run_budget_reason(above == id, spent, budget, more));
             }
         }
         None

@@ -145,7 +145,7 @@ impl RunsState {
             if wants == Some(OrchestratorQuery::Assignments) {
                 return self.orchestrate_without_model(turn, sync, id, wants, words.trim_end_matches('.'));
             }
-            let advice = self.cheaper_model_advice(&setup, size, more);
+            let advice = agent::budget::cheaper_model_advice(&setup, &self.latencies, size, more);
             let words = advice.map_or(words.clone(), |advice| format!("{words} {advice}"));
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
@@ -222,13 +222,13 @@ impl RunsState {
         let (endpoint, limits) = (choice.endpoint, Some(limits));
         let program = None;
         let request = ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, limits, program };
+        self.notify_low_budgets(turn, &files.volumes, workspace, id, more); // before the list counts the call
         if self.runs.get(&id).is_some_and(|run| run.unsettled_usage().is_some()) {
             // If the program is killed before the answer is recorded, the call is still counted.
             self.record_run(turn, sync, id, RunRecord::default());
         }
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
         turn.wake_at(turn.now.plus_ms(patience_ms.0));
-        self.notify_low_budgets(turn, &files.volumes, workspace, id, more);
         self.warn_of_low_run_budget(turn, sync, id);
     }
 

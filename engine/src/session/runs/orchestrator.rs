@@ -20,7 +20,7 @@ use agent::notice::Notice;
 use agent::planner::{self, TaskPlan};
 use agent::policy::ToolPolicy;
 use agent::run_records::RunSummary;
-use agent::sent_task::sent_task_prompt;
+use agent::sent_task::{sent_task_prompt, task_call_arguments};
 use agent::task_block::{self, TaskBlock, TaskStatus};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
@@ -38,6 +38,9 @@ const MAX_PLAN_ATTEMPTS: u8 = 2;
 
 /// Maximum number of earlier runs of a plan whose results go along with tasks that are sent.
 const MAX_EARLIER_RUNS: usize = 5;
+
+/// Minimum budget in US dollars for which a task is sent beside others.
+const MIN_SENT_TASK_DOLLARS: f64 = 0.000_001;
 
 /// The folders of a project.
 const PROJECT_FOLDERS: [&str; 6] = [
@@ -616,6 +619,11 @@ impl RunsState {
             let words = format!("The plan can't be carried out: {why}. Change its note, and run it again.");
             run.orchestrator.stop_reason = Some((words, RunEnding::Failed));
         }
+        // If all that is left is promised to tasks that are away, others are sent once one of these has ended.
+        let is_own = |task: &DocId| self.children.get(task).is_some_and(|(lead, _)| *lead == id);
+        let is_promised = self.sent_tasks.keys().any(is_own)
+            && self.remaining_budget(id).is_some_and(|left| left < MIN_SENT_TASK_DOLLARS);
+        begun.retain(|(task, _)| !is_promised || task.device.is_none());
         begun.truncate(parallel - busy);
         if begun.is_empty() {
             return false;
@@ -635,26 +643,8 @@ impl RunsState {
                 Some(_) => self.runs.get(&id).map_or_else(String::new, |run| self.sent_prompt(run, &task)),
                 None => task.prompt(),
             };
-            let mut arguments = into_object(json!({
-                "agent": agent,
-                "goal": goal,
-                "task": task.id,
-                "mode": task.mode,
-            }));
-            if let Some(device) = &task.device {
-                arguments.insert("device".to_owned(), json!(device));
-            }
-            if let Some(budget) = task.budget() {
-                arguments.insert("budget".to_owned(), json!(budget));
-            }
-            if let Some(deadline) = task.deadline {
-                arguments.insert("deadline".to_owned(), json!(deadline));
-            }
-            // The device that a model names isn't the user's choice.
             let is_by_model = self.runs.get(&id).is_some_and(|run| !is_planned_by_rules(run));
-            if task.has_checkpoint() || task.device.is_some() && is_by_model {
-                arguments.insert("checkpoint".to_owned(), json!(true));
-            }
+            let arguments = task_call_arguments(&task, (&agent, &goal), is_by_model);
             if let Some(run) = self.runs.get_mut(&id) {
                 run.orchestrator.started_tasks.insert(task.id.clone());
             }
@@ -672,30 +662,12 @@ impl RunsState {
         volumes: &VolumesState,
         workspace: &WorkspaceState,
         (run, session, note): (DocId, DocId, DocId),
-        (mut tasks, only): (Vec<TaskBlock>, Option<&str>),
+        (tasks, only): (Vec<TaskBlock>, Option<&str>),
         (budget, allow): (Option<f64>, Vec<String>),
     ) -> Result<(), CommandError> {
         let place = volumes.locate_file(note).map(|(volume, path)| (volume, path.to_owned()));
         let (volume, path) = place.ok_or_else(|| CommandError(format!("there is no note {note}")))?;
-        let names: BTreeSet<String> = tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
-        task_block::execution_order(&tasks, &names).map_err(|why| CommandError(why.to_string()))?;
-        let stand: BTreeMap<String, TaskStatus> = tasks.iter().map(|task| (task.id.clone(), task.standing)).collect();
-        let left = |task: &TaskBlock| !matches!(task.standing, TaskStatus::Done | TaskStatus::Cancelled);
-        tasks.retain(|task| left(task) && only.is_none_or(|only| task.id == only));
-        if tasks.is_empty() {
-            return Err(CommandError("nothing is left to do in this plan".to_owned()));
-        }
-        for task in &mut tasks {
-            if let Some(need) = task.needs.iter().find(|need| stand.get(*need) == Some(&TaskStatus::Cancelled)) {
-                return Err(CommandError(format!("the task {} needs {need}, which was given up", task.id)));
-            }
-            task.needs.retain(|need| stand.get(need) != Some(&TaskStatus::Done));
-            if let Some(need) = task.needs.first().filter(|_| only.is_some()) {
-                return Err(CommandError(format!("the task {} needs {need}, which is not done", task.id)));
-            }
-            task.standing = TaskStatus::Open;
-        }
-        planner::check_budget(&tasks, budget).map_err(|why| CommandError(why.to_string()))?;
+        let tasks = planner::tasks_left(tasks, only, budget).map_err(|why| CommandError(why.to_string()))?;
         let text = format!("Carry out the plan in {path}.");
         let question = RunRequest {
             run,

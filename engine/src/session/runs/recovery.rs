@@ -1,7 +1,7 @@
 //! Loads runs from disk, and restores those that were active when the program ended.
 
 use super::approvals::shown_facts;
-use super::orchestrated_run::argument_text;
+use super::orchestrated_run::{argument_text, orchestrated_project};
 use crate::effect::Effect;
 use crate::event::DocumentLoadError;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -11,7 +11,8 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::budget::with_estimate;
-use agent::sent_task::{self, INTERRUPTED_CALL_TEXT};
+use agent::memory::trace_extraction::final_answer;
+use agent::sent_task::{self, interrupted_call_text};
 use agent::server_request::is_server_request;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
@@ -87,7 +88,7 @@ impl RunsState {
             Ok(read) => read,
             Err(why) => {
                 self.read_errors.insert(id, why.0);
-                return;
+                return self.rejoin_run(turn, files, sync, workspace, id);
             }
         };
         let session = about.session;
@@ -107,7 +108,44 @@ impl RunsState {
         if is_active && self.carries_out(workspace, id) {
             self.restore_run(turn, sync, id);
         }
+        self.rejoin_run(turn, files, sync, workspace, id);
         self.tick_runs(turn, files, sync, workspace);
+    }
+
+    /// Has a run continue whose lead waits for it again after an interruption. If it has an answer, or can't continue,
+    /// the lead is told.
+    pub(super) fn rejoin_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let Some((lead, _)) = self.children.get(&id).filter(|_| !self.sent_tasks.contains_key(&id)) else { return };
+        let project = self.runs.get(lead).and_then(|lead| lead.project.clone().or_else(|| orchestrated_project(lead)));
+        let is_idle = |run: &AgentRun| run.about.ending.is_none() && !run.is_busy() && !run.is_awake();
+        if self.runs.get(&id).is_some_and(is_idle) {
+            self.restore_run(turn, sync, id);
+        }
+        let (ending, said) = match self.runs.get_mut(&id) {
+            None => (None, self.read_errors.get(&id).cloned().unwrap_or_default()),
+            Some(run) if run.about.ending == Some(RunEnding::Done) => {
+                (run.about.ending, final_answer(&run.steps).unwrap_or_default().to_owned())
+            }
+            Some(run) => {
+                run.project = run.project.take().or(project);
+                if run.is_busy() || run.is_awake() {
+                    run.is_awake = true; // it continues also when the time for its approvals is over
+                    return;
+                }
+                match self.resume_run(turn, sync, workspace, id, None, None) {
+                    Ok(()) => return,
+                    Err(CommandError(why)) => (None, why),
+                }
+            }
+        };
+        self.on_child_ended(turn, files, sync, workspace, id, (ending, &said));
     }
 
     /// Restores what a run of this device was doing when the program that carried it out ended.
@@ -134,8 +172,7 @@ impl RunsState {
         }
         if !left.is_empty() {
             let mut record = RunRecord::default();
-            for call in left {
-                let text = INTERRUPTED_CALL_TEXT.to_owned();
+            for (call, text) in left {
                 self.answer_call(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() }, &mut record);
             }
             self.record_run(turn, sync, id, record);
@@ -163,8 +200,8 @@ impl RunsState {
 }
 
 /// Restores the calls of the last turn that were open when the program ended. Pending approvals stay pending. Returns
-/// the calls that were decided and have no result, because these were running.
-fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
+/// the calls that were decided and have no result, because these were running, with what is said of them.
+fn restore_open_calls(run: &mut AgentRun) -> Vec<(String, String)> {
     let answered: BTreeSet<&str> = run
         .steps
         .iter()
@@ -192,7 +229,7 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
         let call = ToolCall { id: tool_call_id.clone(), name: tool_name.clone(), arguments };
         let facts = approval.map(shown_facts);
         if !waits {
-            left.push(call.id.clone());
+            left.push((call.id.clone(), interrupted_call_text(tool_name, params)));
         }
         let phase =
             if waits { CallPhase::AwaitingApproval } else { CallPhase::Running { since: UnixMillis(step.timestamp) } };

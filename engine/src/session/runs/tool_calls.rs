@@ -302,7 +302,7 @@ impl RunsState {
             Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
             Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
             Some(BuiltInTool::AskAgent) => {
-                return self.delegate(turn, &all_files.volumes, workspace, id, call, arguments);
+                return self.delegate(turn, all_files, sync, workspace, (id, call), arguments);
             }
             Some(BuiltInTool::RunAgent) => match self.python_job(id, root, arguments) {
                 Some(job) => job,

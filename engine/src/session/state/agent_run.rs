@@ -3,6 +3,7 @@
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
 use agent::agent_registry::AgentRegistry;
+pub(in crate::session) use agent::budget::add_usage;
 use agent::config::{ModelPrice, WatchdogLimits};
 use agent::memory;
 use agent::memory::ProjectMemory;
@@ -104,13 +105,6 @@ impl LiveModelCall {
         add_usage(&mut usage, CallUsage { input_tokens: self.request_tokens, output_tokens, cost });
         Some(usage)
     }
-}
-
-/// Adds the usage of a call to a sum. If one cost is unknown, the sum is unknown.
-pub(in crate::session) fn add_usage(sum: &mut CallUsage, more: CallUsage) {
-    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
-    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
-    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
 }
 
 /// State of a tool call in the current turn.
