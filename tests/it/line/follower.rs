@@ -342,6 +342,33 @@ fn the_watchdog_keeps_the_limits_of_the_configuration() {
 }
 
 #[test]
+fn the_configuration_limits_the_time_of_any_agent() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "sleep 50", "seconds": 60}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let more = "agents:\n  specialists:\n    slow: {watchdog: {tool: 1 s}}\n    qa: {deadline: 2 s}\n";
+    let house = paid(&model(script), more);
+    // It wins over the agent's own file, and reaches built-in agents, which have no file.
+    house.write("W/agents/slow.md", b"---\nname: slow\nwatchdog: {tool: 1 min}\ndeadline: 1 h\n---\nYou wait.\n");
+    let done = house.run(&["ask", "Sleep", "--agent", "slow", "--approve", "shell"]).good().text();
+    assert!(done.contains("stopped after 1 s"), "{done}");
+    let said = house.run(&["ask", "Sleep", "--agent", "qa", "--approve", "shell"]).code(1).err;
+    assert!(said.contains("The run ended at its deadline"), "{said}");
+    let agents = house.run(&["tasks", "agents", "--json"]).code(0).lines();
+    let deadline = |name: &str| agents.iter().find(|one| one["name"] == name).map(|one| one["deadline"].clone());
+    assert_eq!((deadline("slow"), deadline("qa")), (Some(json!("1 h")), Some(json!("2 s"))));
+    // Values are checked with their place.
+    for wrong in ["deadline: soon", "watchdog: {tool: soon}"] {
+        let house = paid("http://127.0.0.1:9", &format!("agents:\n  lead:\n    {wrong}\n"));
+        let said = house.run(&["ask", "x"]).err;
+        assert!(said.contains("config.yaml:9:"), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn a_run_ends_at_its_deadline() {
     // While a model says nothing.
     let house = paid(&stalling(NOTHING), "");
