@@ -561,6 +561,30 @@ fn agents_are_listed_opened_called_and_made() {
 }
 
 #[test]
+fn an_agent_says_its_role_its_skills_and_what_it_does_now() {
+    let (address, go) = model(|_, _| ("It ‖ is described.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::A);
+    until(&mut window, "they are read", |window| shows(window, "Agent: data"));
+    window.get_by_label("Filter agents").focus();
+    window.run();
+    type_text(&mut window, "READMEs");
+    window.get_by_label("Agent: docs").click();
+    window.run();
+    for fact in ["Now idle", "Role docs", "Good at readme_writing, api_documentation, "] {
+        assert!(shows(&mut window, fact), "{fact}");
+    }
+    window.get_by_label("Ask @docs").click();
+    window.run();
+    ask(&mut window, "describe it");
+    soon(&mut window, "it is busy", |window| shows(window, "Now busy: asks a model, 0 of "));
+    go.send(()).expect("it waits");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "it is idle", |window| shows(window, "Now idle"));
+}
+
+#[test]
 fn agents_of_the_volume_and_of_the_user_are_offered_behind_an_at() {
     let (address, _) = model(|_, _| ("Roses are red.".to_owned(), Vec::new()));
     let bench = Bench::new(&[
