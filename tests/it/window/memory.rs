@@ -691,6 +691,23 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
 }
 
 #[test]
+fn a_plan_of_several_areas_ends_with_a_review() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::P);
+    until(&mut window, "the form is there", |window| window.query_by_label("Goal of a new plan").is_some());
+    window.get_by_label("Goal of a new plan").focus();
+    window.run();
+    type_text(&mut window, "REST service + React page");
+    press(&mut window, NONE, Key::Enter);
+    let review = "Task t3: Review what was made (of: REST service + React page), waits for t2";
+    until(&mut window, "it is there", |window| shows(window, review));
+    window.get_by_label(review).click();
+    window.run();
+    assert!(shows(&mut window, "Type review") && shows(&mut window, "Agent @qa"));
+}
+
+#[test]
 fn agents_for_software_development_are_listed_when_they_are_asked_for() {
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
     let mut window = bench.opened();

@@ -142,6 +142,8 @@ pub(crate) struct TasksArguments {
     pub(crate) input: Vec<String>,
     #[arg(long)]
     pub(crate) constraint: Vec<String>,
+    #[arg(id = "type", long = "type")]
+    pub(crate) kind: Option<String>,
     #[arg(long)]
     pub(crate) priority: Option<String>,
     #[arg(long)]
