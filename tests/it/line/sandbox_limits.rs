@@ -67,6 +67,10 @@ fn numbers_bound_commands_python_and_scripts() {
     assert!(said.contains("(stopped: it added more than 1 MB to the folder)") && !said.contains("kept"), "{said}");
     let said = command("head -c 900000 /dev/zero > part; echo kept", "disk_mb: 1", &FILES);
     assert_eq!(said.trim_end(), "kept");
+    // Without a limit of the user's there is the program's own. These files take no space.
+    let sparse = "cd $TMPDIR && for i in 1 2 3 4 5 6 7 8 9; do truncate -s 1000M part$i; done; sleep 20; echo kept";
+    let said = command(sparse, "disk_mb: null", &FILES);
+    assert!(said.contains("it added more than 8192 MB") && !said.contains("kept"), "{said}");
     let code = "for i in range(3): open(f'part{i}', 'wb').write(bytes(900_000))";
     let said = python(code, "disk_mb: 1", &FILES);
     assert!(said.contains("it added more than 1 MB"), "{said}");

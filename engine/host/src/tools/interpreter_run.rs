@@ -10,6 +10,7 @@ use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::process_group::start_in_own_group;
+use crate::sandbox::MAX_ADDED_BYTES;
 use crate::sandbox_limits::limit_arguments;
 use ::sandbox::FolderGrowth;
 use agent::config::SandboxLimits;
@@ -162,11 +163,11 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
                 }
             });
             let folder = root.original_path().to_owned();
-            let mut growth = run.limits.disk_bytes.map(|most| FolderGrowth::new(vec![folder], most));
-            let note = execute_code(place, (&mut input, &messages), run, (stop, growth.as_mut()), &mut heard);
-            match (note, growth.filter(FolderGrowth::has_grown_too_much)) {
-                (Ok(None), Some(growth)) => Ok(Some(grown_note(&growth))),
-                (note, _) => note,
+            let mut growth = FolderGrowth::new(vec![folder], run.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES));
+            let note = execute_code(place, (&mut input, &messages), run, (stop, &mut growth), &mut heard);
+            match note {
+                Ok(None) if growth.has_grown_too_much() => Ok(Some(grown_note(&growth))),
+                note => note,
             }
         }
         None => Err(anyhow!("{title} could not be started (no pipe)")),
@@ -190,7 +191,7 @@ fn execute_code(
     place: &ToolWorkspace,
     (input, messages): (&mut impl Write, &Receiver<Value>),
     run: &InterpreterRun<'_>,
-    (stop, mut growth): (&StopSignal, Option<&mut FolderGrowth>),
+    (stop, growth): (&StopSignal, &mut FolderGrowth),
     heard: &mut RunOutput,
 ) -> anyhow::Result<Option<String>> {
     let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
@@ -221,9 +222,7 @@ fn execute_code(
         };
         if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
-        } else if let Some(growth) = growth.as_deref_mut()
-            && growth.is_exceeded()
-        {
+        } else if growth.is_exceeded() {
             return Ok(Some(grown_note(growth)));
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             let seconds = begun.elapsed().as_secs();

@@ -8,7 +8,9 @@ use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::file_rights::create_private_folder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox::granted_paths;
-use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
+use crate::sandbox::{
+    MAX_ADDED_BYTES, MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict,
+};
 use crate::sandbox_limits::process_rules;
 use ::sandbox::{FolderGrowth, ProcessCensus, ProcessExcess};
 use agent::config::SandboxLimits;
@@ -84,12 +86,10 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         file_bytes: shell.limits.file_bytes.unwrap_or(MAX_FILE_BYTES),
     };
     let before = VolumeSnapshot::capture(&root, &place.workspace);
-    let growth = shell
-        .limits
-        .disk_bytes
-        .map(|most| FolderGrowth::new(vec![root.original_path().to_owned(), private.path.clone()], most));
+    let most_added = shell.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES);
+    let growth = FolderGrowth::new(vec![root.original_path().to_owned(), private.path.clone()], most_added);
     let mut running = ShellProcess::start(place, &order, folder.original_path(), &private.path)?;
-    running.growth = growth;
+    running.growth = Some(growth);
     if let Some(command) = &stop.command {
         command.start(running.output.clone());
     }
