@@ -166,7 +166,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
             let mut growth = FolderGrowth::new(vec![folder], run.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES));
             let note = execute_code(place, (&mut input, &messages), run, (stop, &mut growth), &mut heard);
             match note {
-                Ok(None) if growth.has_grown_too_much() => Ok(Some(grown_note(&growth))),
+                Ok(None) if growth.has_grown_too_much() => Ok(Some(growth.excess_note())),
                 note => note,
             }
         }
@@ -223,7 +223,7 @@ fn execute_code(
         if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
         } else if growth.is_exceeded() {
-            return Ok(Some(grown_note(growth)));
+            return Ok(Some(growth.excess_note()));
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             let seconds = begun.elapsed().as_secs();
             return Ok(Some(match run.program {
@@ -296,11 +296,6 @@ fn execute_code(
             _ => {}
         }
     }
-}
-
-/// Returns what a result says where a call added too much to its folder.
-fn grown_note(growth: &FolderGrowth) -> String {
-    format!("(stopped: it added more than {} MB to the folder)", growth.max_growth() >> 20)
 }
 
 /// Returns the command that a request to the host asks for; `None` if it's a web request.

@@ -9,6 +9,7 @@ mod conflicts;
 mod errors;
 mod file_history;
 mod graph;
+mod hidden_files;
 mod hunks;
 mod lfs_pointers;
 mod plain_folder;
