@@ -443,6 +443,23 @@ fn the_mode_follower_asks_no_model_if_no_trace_fits() {
 }
 
 #[test]
+fn a_trace_that_the_user_names_is_repeated_for_a_goal_in_other_words() {
+    let (house, count, asked) = learned();
+    let path = house.run(&["traces", "--json"]).good().lines()[0]["path"].as_str().expect("a path").to_owned();
+    let other = "Tally November 2026 for reports/2026-11.txt";
+    house.run(&["ask", other, "--mode", "follower", "--approve", "shell"]).code(1);
+    assert!(!counted(&house), "the words alone fit no trace");
+    house.run(&["ask", other, "--trace", &path, "--approve", "shell"]).good();
+    assert!(counted(&house) && count.load(Ordering::SeqCst) == asked);
+    let over = newest(&house);
+    assert_eq!((&over["standing"], &over["spent"]["cost"]), (&json!("done"), &json!(0.0)), "{over}");
+    let few = house.run(&["ask", "Tally it", "--trace", &path, "--approve", "shell"]);
+    few.refused(2, "can't be repeated for this: it takes month, path, and this names no value");
+    house.run(&["ask", other, "--trace", "nosuch"]).refused(2, "there is no trace nosuch");
+    house.run(&["ask", other, "--trace", &path, "--mode", "learner"]).refused(2, "it takes no --mode");
+}
+
+#[test]
 fn a_stated_price_counts_for_a_provider_on_this_machine() {
     let (address, _) = counter();
     let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", CSV)]);

@@ -34,6 +34,8 @@ pub(crate) struct AskArguments {
     #[arg(long)]
     pub(crate) mode: Option<String>,
     #[arg(long)]
+    pub(crate) trace: Option<String>,
+    #[arg(long)]
     pub(crate) without: Vec<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
