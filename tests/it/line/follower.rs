@@ -16,7 +16,7 @@ const NOTHING: &[&str] = &[];
 const ONE_WORD: &[&str] = &["one "];
 /// What the model is asked first, from which a trace is learned.
 pub(super) const OCTOBER: &str = "Count the lines of October 2026 into reports/2026-10.txt";
-const NOVEMBER: &str = "Count the lines of November 2026 into reports/2026-11.txt";
+pub(super) const NOVEMBER: &str = "Count the lines of November 2026 into reports/2026-11.txt";
 
 fn shell_command(month: &str) -> String {
     format!("mkdir -p reports && wc -l < data/{month}.csv > reports/{month}.txt")
@@ -266,6 +266,15 @@ fn a_call_that_is_stopped_midway_is_counted_by_estimate() {
     assert!(steps.contains("Stopped by the user.") && steps.contains("counted by estimate"), "{steps}");
     let spent = house.run(&["budget", "--json"]).good().text();
     assert!(spent.contains("\"spent\":0.0"), "{spent}");
+}
+
+#[test]
+fn words_of_an_answer_are_printed_as_json_while_the_model_says_them() {
+    // The model never finishes, so the words can come only from what it streams.
+    let house = paid(&stalling(&["one ", "two "]), "watchdog: {silence: 1 s}\n");
+    let lines = house.run(&["ask", "Count slowly", "--json"]).code(1).lines();
+    let parts = lines.iter().filter(|line| line["type"] == "delta").filter_map(|line| line["content"].as_str());
+    assert!(parts.collect::<String>().starts_with("one two "), "{lines:?}");
 }
 
 #[test]
