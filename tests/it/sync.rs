@@ -200,6 +200,17 @@ fn without_a_hub_work_goes_on_and_it_is_no_error() {
     assert!(house.json(&["sync", "status"])["hubs"].as_array().expect("a list").is_empty());
 }
 
+#[test]
+fn joining_says_for_which_hub_it_waits_and_why() {
+    let (one, two) = (House::with(NOTES), House::new());
+    let shared = one.json(&["sync", "share", "notes", "ws://127.0.0.1:1"]);
+    let address = shared["address"].as_str().expect("an address");
+    two.run(&["init"]).good();
+    let joined = two.run(&["sync", "join", address, "notes", "--for", "1"]).code(1);
+    assert!(joined.text().starts_with("Waiting for ws://127.0.0.1:1: "), "{}", joined.text());
+    assert!(joined.err.contains("it has not all arrived yet (ws://127.0.0.1:1: "), "{}", joined.err);
+}
+
 /// All bytes below a folder, plus its database's documents in uncompressed form.
 fn everything(folder: &std::path::Path) -> Vec<u8> {
     let mut all: Vec<u8> = bytes(folder).into_values().flatten().collect();

@@ -294,6 +294,9 @@ const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/sess
 /// its state and take the groups that they need. The number may only shrink.
 const MAX_APP_WINDOW_FILES: usize = 12;
 
+/// The page that names tests for the promises of the references.
+const ROWS_PAGE: &str = "docs/rows/agents.md";
+
 /// The maximum size of ARCHITECTURE.md, so that it can be read in one sitting.
 const MAX_ARCHITECTURE_BYTES: usize = 16_000;
 
@@ -736,6 +739,28 @@ fn architecture_describes_every_crate_and_names_files_that_are_there() {
         found.extend(gone.map(|(line, path)| format!("{document}:{line}: names {path}, which is gone")));
     }
     report("ARCHITECTURE.md has a paragraph with an invariant for each crate; documents name what is there.", &found);
+}
+
+#[test]
+fn tests_that_rows_name_exist() {
+    let sources = sources();
+    let mut found = Vec::new();
+    let named = documents::tests(&read(ROWS_PAGE));
+    assert!(named.len() > 100, "{ROWS_PAGE} names {} tests", named.len());
+    for (line, path) in &named {
+        let (module, name) = path.rsplit_once("::").unwrap_or(("", path.as_str()));
+        let file = format!("tests/it/{}.rs", module.replace("::", "/"));
+        let declared = format!("fn {name}()");
+        let has_test = |source: &Source| source.text.contains(&declared);
+        let is_there = match sources.iter().find(|source| source.path == file) {
+            Some(source) => has_test(source),
+            None => sources.iter().filter(|source| !source.path.starts_with("tests/it/")).any(has_test),
+        };
+        if !is_there {
+            found.push(format!("{ROWS_PAGE}:{line}: there is no test {path}"));
+        }
+    }
+    report("Each row names tests that exist: name the one that shows the promise now.", &found);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod memory_files;
 mod task_context;
 mod trace_feedback;
 mod trace_library;
+pub(super) mod trace_question;
 mod trace_verification;
 mod trace_versions;
 mod traces;

@@ -13,6 +13,8 @@ use text::untrusted_text;
 
 /// Default time in seconds that `sync now` and `sync join` wait for completion.
 const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
+/// How long `sync join` waits before it says for what.
+const JOIN_NOTICE_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> Result<u8, CliError> {
     let patience = super::parse::number_option("for", args.for_secs.as_deref())?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
@@ -46,18 +48,31 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> 
                 return Err(CliError::usage(format!("the folder is not empty: {}", folder.display())));
             }
             copy::create_folder(&folder).map_err(CliError::workspace)?;
-            let (_, volume) = engine::read_volume_address(&address)?;
+            let (hub, volume) = engine::read_volume_address(&address)?;
             scene.handle.run_command(Command::JoinVolume { address, folder })?;
             let look = move |session: &Session| {
                 let here = session.volume(volume).is_some_and(|volume| !session.sync().is_awaited(volume.id));
                 here.then_some(())
             };
-            let here = scene.handle.wait(Some(patience), look)?.is_some();
+            let quiet = JOIN_NOTICE_DELAY.min(patience);
+            let mut here = scene.handle.wait(Some(quiet), look)?.is_some();
+            if !here {
+                if !scene.json {
+                    let state = hub_state_text(scene, &hub)?;
+                    writeln!(scene.out, "Waiting for {state}")?;
+                    scene.out.flush()?;
+                }
+                here = scene.handle.wait(Some(patience.saturating_sub(quiet)), look)?.is_some();
+            }
             match here && wait_until_hubs_have_all(scene.handle, None, patience)? {
                 true => print_status(scene),
                 false => {
-                    let why = "it has not all arrived yet; it comes while Tracebook runs (`tracebook sync status`)";
-                    writeln!(scene.errors, "tracebook: {why}")?;
+                    let state = hub_state_text(scene, &hub)?;
+                    writeln!(
+                        scene.errors,
+                        "tracebook: it has not all arrived yet ({state}); it comes while Tracebook runs (`tracebook \
+                         sync status`)"
+                    )?;
                     Ok(EXIT_FAILED)
                 }
             }
@@ -101,6 +116,17 @@ fn find_volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, C
 fn progress_label(spread: &SyncProgress) -> String {
     let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::format_moment(at.0)));
     spread.describe() + &seen.unwrap_or_default()
+}
+
+/// Describes the connection to a hub: its address, its state, and the reason if it's offline.
+fn hub_state_text(scene: &CommandContext<'_>, hub: &str) -> Result<String, CliError> {
+    let url = hub.to_owned();
+    let state = scene.handle.read(move |session| session.sync().states.get(&url).cloned())?;
+    let state = state.unwrap_or_else(unknown_hub_state);
+    let (reach, why) = connection_label(&state.reach);
+    let why = if why.is_empty() { String::new() } else { format!(" ({})", untrusted_text::escape_line(why)) };
+    let name = if hub == LAN_HUB_ADDRESS { "the local network" } else { hub };
+    Ok(format!("{name}: {reach}{why}"))
 }
 
 fn print_status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {

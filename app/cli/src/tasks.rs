@@ -68,7 +68,7 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -
 /// Returns a task as JSON with all its fields, including defaults.
 fn task_json(task: &TaskBlock) -> Value {
     json!({
-        "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
+        "id": task.id, "goal": task.goal, "type": task.kind, "standing": task.standing.as_str(), "inputs": task.inputs,
         "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
         "mode": task.mode, "agent": task.agent, "needs": task.needs, "risk": task.risk,
         "checkpoint": task.has_checkpoint(), "deadline": task.deadline, "device": task.device,
@@ -194,6 +194,7 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
                     "capabilities": agent.capabilities, "can_handle": agent.when, "from": whose,
                     "description": first, "enabled": !off, "llm_provider": agent.llm_provider,
                     "max_tokens": agent.max_tokens, "temperature": agent.temperature, "tools": agent.tools,
+                    "deadline": agent.deadline,
                 });
                 writeln!(scene.out, "{one}")?;
             }
@@ -255,6 +256,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
             .find(|id| all.iter().all(|task| task.id != *id))
             .unwrap_or_default(),
         goal: goal.split_whitespace().collect::<Vec<_>>().join(" "),
+        kind: args.kind.clone().filter(|kind| !kind.trim().is_empty()),
         standing: TaskStatus::Open,
         inputs,
         constraints: args.constraint.clone(),
@@ -315,7 +317,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
     })?;
     let (mut tasks, _) = planner::plan_without_model(&goal, &known);
     for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
-        task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
+        task.agent = agent_registry::best_matching_agent(&task.routing_text(), known.iter()).map(|(name, _)| name);
     }
     let name = planner::slug(&goal);
     let path = args.plan.as_deref().map_or_else(|| format!("{TASKS_FOLDER}/{name}.md"), task_block::plan_path);

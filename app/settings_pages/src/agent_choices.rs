@@ -1,5 +1,5 @@
-//! Settings of single agents: provider, length and temperature of answers, tools. They are `agents` in `config.yaml`,
-//! and win over those in an agent's own file.
+//! Settings of single agents: provider, length and temperature of answers, deadline, tools. They are `agents` in
+//! `config.yaml`, and win over those in an agent's own file.
 
 use crate::agent_limits::{entries_text, number, number_text, split_entries, whole_text};
 use crate::config_rows::ConfigRows;
@@ -38,7 +38,7 @@ struct ChoiceField {
     value: fn(&str) -> Value,
 }
 
-static CHOICE_FIELDS: [ChoiceField; 4] = [
+static CHOICE_FIELDS: [ChoiceField; 5] = [
     ChoiceField {
         name: "Provider",
         about: "The agent always uses it.",
@@ -62,6 +62,14 @@ static CHOICE_FIELDS: [ChoiceField; 4] = [
         hint: "the provider's",
         kept: |choice| number_text(choice.temperature),
         value: number,
+    },
+    ChoiceField {
+        name: "Deadline",
+        about: "A time such as 20 min, or a date. It ends each run.",
+        key: "deadline",
+        hint: "none",
+        kept: |choice| choice.deadline.map(|deadline| deadline.to_string()).unwrap_or_default(),
+        value: |typed| if typed.is_empty() { Value::Null } else { typed.into() },
     },
     ChoiceField {
         name: "Tools",
@@ -236,6 +244,7 @@ fn choice_text(choice: &AgentChoice, none: &str) -> String {
     parts.extend(choice.llm_provider.clone());
     parts.extend(choice.max_tokens.map(|tokens| format!("{tokens} tokens")));
     parts.extend(choice.temperature.map(|temperature| format!("temperature {temperature}")));
+    parts.extend(choice.deadline.map(|deadline| format!("deadline {deadline}")));
     parts.extend(choice.tools.as_deref().map(|tools| match tools {
         [] => "no tools".to_owned(),
         tools => tools.join(", "),

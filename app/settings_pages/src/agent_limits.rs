@@ -142,7 +142,7 @@ static SETTINGS: [TypedSetting; 17] = [
         name: "Disk space of a call",
         about: "Megabytes that a call of a command, Python or a tool may add to the project's folder.",
         keys: ["sandbox", "disk_mb"],
-        hint: "no limit",
+        hint: "8192",
         kept: |config| whole_text(config.sandbox.disk_mb),
         value: number,
     },

@@ -164,6 +164,13 @@ impl AgentDefinition {
         if choose(choice.temperature.is_some(), self.temperature.is_some()) {
             self.temperature = choice.temperature;
         }
+        if choose(choice.deadline.is_some(), self.deadline.is_some()) {
+            self.deadline = choice.deadline;
+        }
+        self.watchdog = match prefers_own_file {
+            true => self.watchdog.or(choice.watchdog),
+            false => choice.watchdog.or(self.watchdog),
+        };
         if choice.tools.is_some() && !prefers_own_file {
             self.tools.clone_from(&choice.tools);
         }
@@ -229,6 +236,23 @@ pub fn is_memory_agent(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_all_agents_leave_the_limits_in_an_own_file() {
+        let limits = |tool: u64| WatchdogConfig { tool: Some(tool), ..WatchdogConfig::default() };
+        let mut agents = AgentsConfig::default();
+        agents.lead.deadline = Some(Deadline::After(7_000));
+        agents.lead.watchdog = WatchdogConfig { run: Some(9_000), ..limits(5_000) };
+        let own = AgentDefinition { watchdog: limits(2_000), ..AgentDefinition::default() };
+        let chosen = |name: &str| {
+            let mut agent = own.clone();
+            agent.apply_choice(name, &agents);
+            (agent.watchdog.tool, agent.watchdog.run, agent.deadline)
+        };
+        let deadline = Some(Deadline::After(7_000));
+        assert_eq!(chosen("editor"), (Some(2_000), Some(9_000), deadline));
+        assert_eq!(chosen(DEFAULT_AGENT), (Some(5_000), Some(9_000), deadline));
+    }
 
     #[test]
     fn definitions_are_read() {

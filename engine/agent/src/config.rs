@@ -11,6 +11,7 @@ mod values;
 mod volumes;
 mod watchdog;
 
+use crate::deadline::Deadline;
 use crate::external_program::is_known_program;
 use crate::memory::place::MemoryPlace;
 use crate::memory::trace_trust::DEFAULT_FOLLOW_CONFIDENCE;
@@ -368,6 +369,11 @@ pub struct AgentChoice {
     pub temperature: Option<f64>,
     /// Names of the tools that the agent may use; `None` uses those of its own file.
     pub tools: Option<Vec<String>>,
+    /// When a run of the agent ends at the latest.
+    pub deadline: Option<Deadline>,
+    /// Time limits that differ from those of all.
+    #[serde(deserialize_with = "values::section")]
+    pub watchdog: WatchdogConfig,
     /// Limits of the agent's sandbox, which tighten those of all.
     #[serde(deserialize_with = "values::section")]
     pub sandbox: SandboxConfig,

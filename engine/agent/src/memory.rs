@@ -21,6 +21,7 @@ pub mod trace_trust;
 pub mod trace_update;
 pub mod trace_verification;
 pub mod trace_versions;
+pub mod trace_wording;
 
 use goal::ParsedGoal;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,11 @@ pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a pla
                        of the tasks yourself. Call the tool `assign` once, with every task in it.";
 /// Maximum length of a task's goal in the assignment prompt, in bytes.
 const MAX_SHOWN_GOAL_BYTES: usize = 500;
-/// Maximum number of tasks in a plan made by rules.
+/// Maximum length of the goal in the task that reviews it, in bytes.
+const MAX_REVIEWED_GOAL_BYTES: usize = 2_000;
+/// The agent that reviews what others made.
+const REVIEW_AGENT: &str = "qa";
+/// Maximum number of tasks in a plan made by rules, without the review.
 const MAX_RULE_PLANNED_TASKS: usize = 20;
 
 /// An agent that a plan needs and that doesn't exist yet.
@@ -61,6 +65,8 @@ pub fn plan_tool() -> ToolSpec {
                 "additionalProperties": false, "required": ["id", "goal"], "properties": {
                     "id": word,
                     "goal": {"type": "string", "minLength": 1, "maxLength": 10000},
+                    "type": {"type": "string", "minLength": 1, "maxLength": task_block::MAX_TASK_TYPE_CHARS,
+                        "description": "The kind of work, such as implementation, test or review"},
                     "needs": {"type": "array", "items": word, "description": "ids of tasks that must be done before"},
                     "agent": word,
                     "inputs": {"type": "object"},
@@ -326,7 +332,8 @@ pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
 }
 
 /// Returns the tasks of a goal without a model: those that it lists, or else its steps, each split by the areas of work
-/// that it names. The flag says whether it's a list, so that no model has to plan.
+/// that it names. If it names several, the last task is a review. The flag says whether it's a list, so that no model
+/// has to plan.
 pub fn plan_without_model(goal: &str, agents: &[AgentDefinition]) -> (Vec<TaskBlock>, bool) {
     let (steps, listed) = plan_by_rules(goal);
     if listed {
@@ -335,9 +342,11 @@ pub fn plan_without_model(goal: &str, agents: &[AgentDefinition]) -> (Vec<TaskBl
     let mut tasks: Vec<TaskBlock> = Vec::new();
     // The ids of the tasks that each step became.
     let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut has_areas = false;
     for step in &steps {
         let needed: Vec<String> = step.needs.iter().filter_map(|need| ids.get(need)).flatten().cloned().collect();
         let mut parts = plan_by_areas(&step.goal, agents);
+        has_areas |= !parts.is_empty();
         if parts.is_empty() {
             parts.push(TaskBlock { needs: Vec::new(), ..step.clone() });
         }
@@ -356,7 +365,26 @@ pub fn plan_without_model(goal: &str, agents: &[AgentDefinition]) -> (Vec<TaskBl
         ids.insert(step.id.clone(), parts.iter().map(|part| part.id.clone()).collect());
         tasks.extend(parts);
     }
+    if has_areas && tasks.len() < task_block::MAX_PLAN_TASKS && agents.iter().any(|agent| agent.name == REVIEW_AGENT) {
+        let review = review_task(goal, &tasks);
+        tasks.push(review);
+    }
     (tasks, listed)
+}
+
+/// Returns the task that reviews what all others made.
+fn review_task(goal: &str, tasks: &[TaskBlock]) -> TaskBlock {
+    let needed: BTreeSet<&String> = tasks.iter().flat_map(|task| &task.needs).collect();
+    let last = tasks.iter().map(|task| &task.id).filter(|id| !needed.contains(id));
+    let whole = goal.trim().trim_end_matches('.');
+    TaskBlock {
+        id: format!("t{}", tasks.len() + 1),
+        goal: format!("Review what was made (of: {})", &whole[..whole.floor_char_boundary(MAX_REVIEWED_GOAL_BYTES)]),
+        kind: Some(task_block::REVIEW_TASK_TYPE.to_owned()),
+        agent: Some(REVIEW_AGENT.to_owned()),
+        needs: last.cloned().collect(),
+        ..TaskBlock::default()
+    }
 }
 
 /// Words between the areas that a goal names.
@@ -501,8 +529,14 @@ mod tests {
                 ("t2", Some("frontend"), "t1".to_owned()),
                 ("t3", Some("qa"), "t1 t2".to_owned()),
                 ("t4", None, "t1 t2 t3".to_owned()),
+                ("t5", Some("qa"), "t4".to_owned()),
             ]
         );
+        assert_eq!(tasks[4].kind.as_deref(), Some("review"));
+        // Nobody reviews if that agent is switched off, and a single area needs no review.
+        let others: Vec<AgentDefinition> = agents.iter().filter(|agent| agent.name != "qa").cloned().collect();
+        assert_eq!(plan_without_model("REST service + React page", &others).0.len(), 2);
+        assert_eq!(plan_without_model("Write the REST service, then deploy it", &agents).0.len(), 2);
         for single in ["Write the report", "Plot the rows of data.csv, and the averages", "", ", , +"] {
             assert_eq!(split(single), Vec::new(), "{single}");
         }
@@ -567,6 +601,8 @@ mod tests {
         #[test]
         fn whatever_is_asked_gives_a_plan_that_holds(goal in "(\\PC|- |1\\. |, then | and then |\\. |\n|İ){0,60}") {
             let (tasks, _) = plan_by_rules(&goal);
+            prop_assert!(tasks.is_empty() || task_block::execution_order(&tasks, &BTreeSet::new()).is_ok());
+            let (tasks, _) = plan_without_model(&goal, &crate::agent_definition::built_in());
             prop_assert!(tasks.is_empty() || task_block::execution_order(&tasks, &BTreeSet::new()).is_ok());
             let tasks = plan_by_areas(&format!("tests, {goal}, api"), &crate::agent_definition::built_in());
             prop_assert!(tasks.is_empty() || task_block::execution_order(&tasks, &BTreeSet::new()).is_ok());

@@ -190,7 +190,12 @@ impl ToolPolicy {
                 true => verdict(Permission::Allow, format!("{host} is on the list of hosts")),
                 false if inside.is_empty() => verdict(Permission::Ask, format!("it would reach {site}{changed}")),
                 false => {
-                    verdict(Permission::Ask, format!("it would reach {site}, the {}{changed}", inside.join(", the ")))
+                    // No rule of the user's covers a name that means an address there.
+                    let rule = address.ip.map(|_| {
+                        format!("; only a rule that names it, as in `{}: {site}/*`, allows that unasked", tool.name)
+                    });
+                    let (inside, rule) = (inside.join(", the "), rule.unwrap_or_default());
+                    verdict(Permission::Ask, format!("it would reach {site}, the {inside}{changed}{rule}"))
                 }
             };
         }

@@ -19,6 +19,10 @@ pub const ANY_DEVICE: &str = "any";
 pub const MAX_PLAN_TASKS: usize = 50;
 /// Maximum length of a task's goal in bytes.
 const MAX_TASK_GOAL_BYTES: usize = 10_000;
+/// Maximum length of a task's type in characters.
+pub const MAX_TASK_TYPE_CHARS: usize = 60;
+/// Type of the task that reviews what the others made.
+pub const REVIEW_TASK_TYPE: &str = "review";
 /// Default priority of a task, in the range 0 to 100.
 pub const DEFAULT_TASK_PRIORITY: u8 = 50;
 
@@ -110,6 +114,9 @@ pub struct TaskBlock {
     /// The task's goal.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub goal: String,
+    /// The kind of work in a word of the plan, such as `review`. It helps to choose the agent, which is told.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Status of the task.
     #[serde(skip_serializing_if = "is_open")]
     pub standing: TaskStatus,
@@ -166,6 +173,7 @@ impl Default for TaskBlock {
         TaskBlock {
             id: String::new(),
             goal: String::new(),
+            kind: None,
             standing: TaskStatus::Open,
             inputs: BTreeMap::new(),
             constraints: Vec::new(),
@@ -351,9 +359,17 @@ impl TaskBlock {
         self.checkpoint || self.risk == Some(TaskRiskLevel::High)
     }
 
+    /// Returns the text by which rules choose an agent: the goal, and the type if there is one.
+    pub fn routing_text(&self) -> String {
+        self.kind.as_ref().map_or_else(|| self.goal.clone(), |kind| format!("{} ({kind})", self.goal))
+    }
+
     /// Returns the prompt for the agent.
     pub fn prompt(&self) -> String {
         let mut words = self.goal.clone();
+        if let Some(kind) = &self.kind {
+            words.push_str(&format!("\n\nType: {kind}"));
+        }
         if !self.inputs.is_empty() {
             words.push_str("\n\nInputs:");
             for (name, value) in &self.inputs {
@@ -387,6 +403,9 @@ pub enum TaskOrderError {
     /// A goal is empty or too long.
     #[error("the task {task} says nothing, or more than {MAX_TASK_GOAL_BYTES} bytes")]
     GoalSize { task: String },
+    /// The type is too long.
+    #[error("the type of the task {task} has more than {MAX_TASK_TYPE_CHARS} characters")]
+    TypeSize { task: String },
     /// A priority is above 100.
     #[error("the priority of the task {task} is over 100")]
     Priority { task: String },
@@ -416,7 +435,7 @@ pub enum TaskOrderError {
 /// # Errors
 /// Returns an error in these cases:
 /// - The plan has no tasks or too many.
-/// - A goal or priority is invalid, or an id occurs twice.
+/// - A goal, type or priority is invalid, or an id occurs twice.
 /// - A limit of the cost can't be read.
 /// - A tool or a needed task doesn't exist.
 /// - Dependencies form a cycle.
@@ -432,6 +451,9 @@ pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<
         let id = || task.id.clone();
         if task.goal.trim().is_empty() || task.goal.len() > MAX_TASK_GOAL_BYTES {
             return Err(TaskOrderError::GoalSize { task: id() });
+        }
+        if task.kind.as_ref().is_some_and(|kind| kind.chars().count() > MAX_TASK_TYPE_CHARS) {
+            return Err(TaskOrderError::TypeSize { task: id() });
         }
         if task.priority > 100 {
             return Err(TaskOrderError::Priority { task: id() });
@@ -515,6 +537,7 @@ mod tests {
 
     fn whole() -> TaskBlock {
         TaskBlock {
+            kind: Some("writing".to_owned()),
             inputs: BTreeMap::from([("month".to_owned(), Value::from("2026-10")), ("rows".to_owned(), Value::from(3))]),
             constraints: vec!["Must be Python".to_owned(), "Max cost $0.10.".to_owned()],
             priority: 80,
@@ -536,6 +559,8 @@ mod tests {
         assert_eq!(whole().budget(), Some(0.1));
         let asked = whole().prompt();
         assert!(asked.contains("- month: 2026-10\n- rows: 3") && asked.contains("- Must be Python"), "{asked}");
+        assert!(asked.starts_with("Write the report\n\nType: writing\n") && text.contains("type: writing\n"), "{text}");
+        assert_eq!(whole().routing_text(), "Write the report (writing)");
     }
 
     #[test]
@@ -575,6 +600,7 @@ mod tests {
             (vec![task("a", "A", &["x"])], "needs x, which is no task"),
             (vec![task("a", "A", &[]), task("a", "B", &[])], "two tasks are called a"),
             (vec![task("a", " ", &[])], "says nothing"),
+            (vec![TaskBlock { kind: Some("x".repeat(61)), ..task("a", "A", &[]) }], "more than 60 characters"),
             (vec![TaskBlock { tools_required: vec!["fly".to_owned()], ..task("a", "A", &[]) }], "the tool fly"),
             (
                 vec![TaskBlock { constraints: vec!["Max cost €1".to_owned()], ..task("a", "A", &[]) }],

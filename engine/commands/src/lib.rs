@@ -751,6 +751,11 @@ command_table!(
                 ArgumentForm::Value,
                 "auto, learner (a model), or follower (a trace that fits; a model only where it stops)"
             ),
+            command_argument(
+                "trace",
+                ArgumentForm::Value,
+                "repeat this trace of `tracebook traces`: the text means its goal, with other values in the same order"
+            ),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
             command_argument("run", ArgumentForm::Value, "the new run's id, for programs; a random one when left out"),

@@ -47,6 +47,11 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument("tool", ArgumentForm::Values, "with add: a tool without which it cannot be done"),
     command_argument("input", ArgumentForm::Values, "with add: what it works with, as NAME=VALUE"),
     command_argument("constraint", ArgumentForm::Values, "with add: what it must keep to, as in \"Max cost $0.10\""),
+    command_argument(
+        "type",
+        ArgumentForm::Value,
+        "with add: the kind of work, such as review; it helps to choose the agent",
+    ),
     command_argument("priority", ArgumentForm::Value, "with add: 0 to 100; 50 when left out"),
     command_argument(
         "mode",

@@ -22,6 +22,8 @@ pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 pub const MAX_PROCESSES: usize = 512;
 /// Maximum size in bytes of a file that a process may write.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
+/// Maximum number of bytes that a call of an agent's tool adds to folders.
+pub const MAX_ADDED_BYTES: u64 = 8 << 30;
 
 /// An order to run a command, as one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -360,12 +360,12 @@ fn run_limited_job(
         }
         ToolJob::Git { root, what } => {
             // A commit that has begun isn't abandoned halfway; read-only operations can be.
-            let (root, what, stopped) = (root.clone(), what.clone(), stop.clone());
+            let (root, what, paths, stopped) = (root.clone(), what.clone(), limits.paths.clone(), stop.clone());
             match &what {
                 GitJob::Add { .. } | GitJob::Commit { .. } | GitJob::Branch { name: Some(_) } => {
-                    git::run(place, &root, &what, stop)
+                    git::run(place, (&root, &paths), &what, stop)
                 }
-                _ => run_detached(place, stop, move |place| git::run(place, &root, &what, &stopped)),
+                _ => run_detached(place, stop, move |place| git::run(place, (&root, &paths), &what, &stopped)),
             }
         }
         ToolJob::GitProgram { root, what, web } => git::run_program(place, root, what, web, stop),

@@ -50,9 +50,9 @@ impl FolderGrowth {
         measure(&self.folders).saturating_sub(self.before) > self.max_growth
     }
 
-    /// Returns the limit in bytes.
-    pub fn max_growth(&self) -> u64 {
-        self.max_growth
+    /// Returns what the result of a tool says that added too much.
+    pub fn excess_note(&self) -> String {
+        format!("(stopped: it added more than {} MB to the folder)", self.max_growth >> 20)
     }
 }
 

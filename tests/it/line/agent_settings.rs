@@ -34,11 +34,16 @@ fn the_areas_of_a_goal_become_tasks_of_specialists() {
     let house = House::with(&[("a.md", "# A\n")]);
     let made = house.run(&["tasks", "plan", "REST service + React page + tests + docs"]).good().text();
     let lines: Vec<&str> = made.lines().collect();
-    assert_eq!(lines.len(), 6, "{made}");
+    assert_eq!(lines.len(), 7, "{made}");
     assert!(lines[1].contains("t1  REST service") && lines[1].ends_with("@backend"), "{made}");
     assert!(lines[2].contains("t2  React page") && lines[2].ends_with("@frontend  (after t1)"), "{made}");
     assert!(lines[3].ends_with("@qa  (after t1, t2)") && lines[4].ends_with("@docs  (after t1, t2)"), "{made}");
-    assert_eq!(lines[5], "Rules made this plan; `--model` lets a model make one.");
+    let review = "t5  Review what was made (of: REST service + React page + tests + docs)";
+    assert!(lines[5].contains(review) && lines[5].ends_with("@qa  (after t3, t4)"), "{made}");
+    assert_eq!(lines[6], "Rules made this plan; `--model` lets a model make one.");
+    let tasks = house.run(&["tasks", "--json"]).good().lines();
+    let types: Vec<&Value> = tasks.iter().map(|task| &task["type"]).collect();
+    assert_eq!(types, [&Value::Null, &Value::Null, &Value::Null, &Value::Null, &json!("review")]);
 }
 
 #[test]

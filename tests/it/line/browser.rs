@@ -71,7 +71,10 @@ fn an_agent_uses_a_page_and_what_it_says_is_quoted() {
     let asked = house.run(&["ask", "fill in the form on the page", "--no-wait"]);
     assert_eq!(asked.code, 1, "{}", asked.err);
     let waiting = house.run(&["approvals"]).good().text();
-    let what = format!("Open in a browser: {home}/ (it would reach {home}, the loopback address 127.0.0.1)");
+    let what = format!(
+        "Open in a browser: {home}/ (it would reach {home}, the loopback address 127.0.0.1; only a rule that names it, \
+         as in `browser_open: {home}/*`, allows that unasked)"
+    );
     assert!(waiting.contains(&what), "{waiting}");
     let kept = house.run(&["approvals", "--json"]).good().lines();
     assert_eq!(kept[0]["reach"], json!(format!("any address at {home}")), "{kept:?}");

@@ -16,7 +16,7 @@ const NOTHING: &[&str] = &[];
 const ONE_WORD: &[&str] = &["one "];
 /// What the model is asked first, from which a trace is learned.
 pub(super) const OCTOBER: &str = "Count the lines of October 2026 into reports/2026-10.txt";
-const NOVEMBER: &str = "Count the lines of November 2026 into reports/2026-11.txt";
+pub(super) const NOVEMBER: &str = "Count the lines of November 2026 into reports/2026-11.txt";
 
 fn shell_command(month: &str) -> String {
     format!("mkdir -p reports && wc -l < data/{month}.csv > reports/{month}.txt")
@@ -295,6 +295,15 @@ fn a_call_whose_program_was_killed_is_in_every_sum_at_once() {
 }
 
 #[test]
+fn words_of_an_answer_are_printed_as_json_while_the_model_says_them() {
+    // The model never finishes, so the words can come only from what it streams.
+    let house = paid(&stalling(&["one ", "two "]), "watchdog: {silence: 1 s}\n");
+    let lines = house.run(&["ask", "Count slowly", "--json"]).code(1).lines();
+    let parts = lines.iter().filter(|line| line["type"] == "delta").filter_map(|line| line["content"].as_str());
+    assert!(parts.collect::<String>().starts_with("one two "), "{lines:?}");
+}
+
+#[test]
 fn a_tool_call_that_breaks_off_is_counted_by_estimate() {
     let house = paid(
         &serve(|_| {
@@ -364,6 +373,33 @@ fn the_watchdog_keeps_the_limits_of_the_configuration() {
         let house = paid("http://127.0.0.1:9", &format!("watchdog:\n  {wrong}\n"));
         let said = house.run(&["ask", "x"]).err;
         assert!(said.contains("config.yaml:8:"), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn the_configuration_limits_the_time_of_any_agent() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "sleep 50", "seconds": 60}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let more = "agents:\n  specialists:\n    slow: {watchdog: {tool: 1 s}}\n    qa: {deadline: 2 s}\n";
+    let house = paid(&model(script), more);
+    // It wins over the agent's own file, and reaches built-in agents, which have no file.
+    house.write("W/agents/slow.md", b"---\nname: slow\nwatchdog: {tool: 1 min}\ndeadline: 1 h\n---\nYou wait.\n");
+    let done = house.run(&["ask", "Sleep", "--agent", "slow", "--approve", "shell"]).good().text();
+    assert!(done.contains("stopped after 1 s"), "{done}");
+    let said = house.run(&["ask", "Sleep", "--agent", "qa", "--approve", "shell"]).code(1).err;
+    assert!(said.contains("The run ended at its deadline"), "{said}");
+    let agents = house.run(&["tasks", "agents", "--json"]).code(0).lines();
+    let deadline = |name: &str| agents.iter().find(|one| one["name"] == name).map(|one| one["deadline"].clone());
+    assert_eq!((deadline("slow"), deadline("qa")), (Some(json!("1 h")), Some(json!("2 s"))));
+    // Values are checked with their place.
+    for wrong in ["deadline: soon", "watchdog: {tool: soon}"] {
+        let house = paid("http://127.0.0.1:9", &format!("agents:\n  lead:\n    {wrong}\n"));
+        let said = house.run(&["ask", "x"]).err;
+        assert!(said.contains("config.yaml:9:"), "{wrong}: {said}");
     }
 }
 
@@ -439,6 +475,23 @@ fn the_mode_follower_asks_no_model_if_no_trace_fits() {
     // The user may go on with a model.
     house.run(&["ask", "Compute the zebra quotient", "--mode", "auto", "--approve", "shell"]).good();
     assert!(count.load(Ordering::SeqCst) > asked);
+}
+
+#[test]
+fn a_trace_that_the_user_names_is_repeated_for_a_goal_in_other_words() {
+    let (house, count, asked) = learned();
+    let path = house.run(&["traces", "--json"]).good().lines()[0]["path"].as_str().expect("a path").to_owned();
+    let other = "Tally November 2026 for reports/2026-11.txt";
+    house.run(&["ask", other, "--mode", "follower", "--approve", "shell"]).code(1);
+    assert!(!counted(&house), "the words alone fit no trace");
+    house.run(&["ask", other, "--trace", &path, "--approve", "shell"]).good();
+    assert!(counted(&house) && count.load(Ordering::SeqCst) == asked);
+    let over = newest(&house);
+    assert_eq!((&over["standing"], &over["spent"]["cost"]), (&json!("done"), &json!(0.0)), "{over}");
+    let few = house.run(&["ask", "Tally it", "--trace", &path, "--approve", "shell"]);
+    few.refused(2, "can't be repeated for this: it takes month, path, and this names no value");
+    house.run(&["ask", other, "--trace", "nosuch"]).refused(2, "there is no trace nosuch");
+    house.run(&["ask", other, "--trace", &path, "--mode", "learner"]).refused(2, "it takes no --mode");
 }
 
 #[test]

@@ -2,12 +2,14 @@
 //! requests byte by byte, because many of them are ones that no library would send.
 
 use super::agents;
+use super::follower::{NOVEMBER, learned};
 use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A server that doesn't answer in this time is considered hung.
@@ -653,6 +655,26 @@ fn a_task_asks_for_approval_and_is_decided_over_http() {
     let failed = || server.get(&all, &path).code(200).json();
     until("it has failed", || failed()["status"] == "failed");
     assert!(failed()["result"]["error"].as_str().is_some_and(|why| why.contains("nobody")), "{}", failed());
+    server.end();
+}
+
+#[test]
+fn a_replay_is_approved_over_http_and_asks_no_model() {
+    let (house, count, asked) = learned();
+    house.run(&["ask", NOVEMBER, "--mode", "follower", "--no-wait"]).code(1);
+    let approver = token(&house, "phone", &["--scopes", "read,approve"]);
+    let server = Server::new(&house);
+    let pending = || server.get(&approver, "/api/v1/approvals/pending").code(200).json();
+    until("it waits", || pending()[0]["action_id"].is_string());
+    let waiting = pending();
+    let action = waiting[0]["action_id"].as_str().expect("an id");
+    server.post(&approver, &format!("/api/v1/approvals/{action}"), &json!({"approved": true})).code(200);
+    let newest = || house.run(&["runs", "--json"]).good().lines().remove(0);
+    until("it is done", || newest()["standing"] == "done");
+    assert!(house.path("notes/reports/2026-11.txt").exists());
+    let over = newest();
+    assert_eq!((&over["prompt"], &over["iteration"]), (&json!(NOVEMBER), &json!(0)), "{over}");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
     server.end();
 }
 

@@ -167,6 +167,14 @@ fn a_lasting_answer_to_an_address_is_about_its_site() {
     let (text, asked) = ask(format!("{other}/?x={here}/"), b"n\n");
     assert!(asked.contains("Allow?") && !text.contains("planted"), "{text}{asked}");
     assert_eq!(seen.load(Ordering::Relaxed), 2);
+    // The question names the rule that allows it; a rule for the tool alone doesn't.
+    let rule = format!("fetch_url: {other}/*");
+    assert!(asked.contains(&format!("only a rule that names it, as in `{rule}`, allows that unasked")), "{asked}");
+    *wanted.lock().expect("whole") = format!("{other}/c");
+    let done = house.fed(&["ask", "fetch it", "--approve", "fetch_url"], b"n\n");
+    assert!(done.err.contains("Allow?") && !done.text().contains("planted"), "{}{}", done.text(), done.err);
+    let done = house.run(&["ask", "fetch it", "--approve", &rule]).good().text();
+    assert!(done.contains("planted"), "{done}");
     let rules = house.run(&["approvals", "--rules"]).good().text();
     assert!(rules.contains("fetch_url: any address at http://127.0.0.1:") && rules.contains("loopback"), "{rules}");
     // Other spellings of the same address are asked about under the address that they stand for.

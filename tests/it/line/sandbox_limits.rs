@@ -2,6 +2,7 @@
 //! past each limit, and limits that are refused.
 
 use super::agents::{Said, house, model, without_events};
+use super::git::{git, with_remote};
 use super::own_tools::{import, one_call};
 use crate::program::House;
 use serde_json::{Value, json};
@@ -67,6 +68,10 @@ fn numbers_bound_commands_python_and_scripts() {
     assert!(said.contains("(stopped: it added more than 1 MB to the folder)") && !said.contains("kept"), "{said}");
     let said = command("head -c 900000 /dev/zero > part; echo kept", "disk_mb: 1", &FILES);
     assert_eq!(said.trim_end(), "kept");
+    // Without a limit of the user's there is the program's own. These files take no space.
+    let sparse = "cd $TMPDIR && for i in 1 2 3 4 5 6 7 8 9; do truncate -s 1000M part$i; done; sleep 20; echo kept";
+    let said = command(sparse, "disk_mb: null", &FILES);
+    assert!(said.contains("it added more than 8192 MB") && !said.contains("kept"), "{said}");
     let code = "for i in range(3): open(f'part{i}', 'wb').write(bytes(900_000))";
     let said = python(code, "disk_mb: 1", &FILES);
     assert!(said.contains("it added more than 1 MB"), "{said}");
@@ -170,6 +175,29 @@ fn file_tools_and_search_keep_to_the_same_paths() {
     assert!(said.contains("new.md is closed: sandbox.writable") && !house.path("notes/new.md").exists(), "{said}");
     let (said, house) = refused(("delete_file", json!({"path": "a.md"})), "writable: [out]");
     assert!(said.contains("is closed") && house.path("notes/a.md").exists(), "{said}");
+}
+
+#[test]
+fn git_tools_leave_out_hidden_files() {
+    let ask = |call: (&'static str, Value)| {
+        let house = limited(call.clone(), "hidden: [keys]", &FILES);
+        house.write("notes/keys/\u{fc} two.txt", b"planted\n");
+        with_remote(&house);
+        for path in ["notes/keys/one.txt", "notes/keys/\u{fc} two.txt"] {
+            house.write(path, b"planted again\n");
+        }
+        house.write("notes/a.md", b"# Bee\n");
+        // A repository's own settings can't name its files in a way that shows them.
+        git(&house.path("notes"), &["config", "diff.noprefix", "true"]);
+        answer(&house, call.0)
+    };
+    let said = ask(("git_diff", json!({})));
+    assert!(said.contains("+# Bee") && !said.contains("planted"), "{said}");
+    assert!(said.contains("(left out: 2 hidden files)"), "{said}");
+    for call in [("git_diff", json!({"path": "keys"})), ("git_blame", json!({"path": "keys/one.txt"}))] {
+        let said = ask(call);
+        assert!(said.contains("is closed: sandbox.hidden") && !said.contains("planted"), "{said}");
+    }
 }
 
 #[test]

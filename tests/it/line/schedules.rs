@@ -143,6 +143,25 @@ fn a_burst_of_changes_starts_a_schedule_once_and_the_next_one_later() {
 }
 
 #[test]
+fn a_changed_file_runs_the_cells_of_a_note() {
+    let cell = "open('sum.txt', 'w').write(open('Inbox/in.md').read().upper())";
+    let note = format!("# Sum\n\n```python\n{cell}\n```\n");
+    let house = house("http://127.0.0.1:9", &[("sum.md", &note), ("Inbox/in.md", "before\n")]);
+    let schedule =
+        ["schedule", "add", "on change Inbox/*", "--run", "sum.md", "--name", "sum", "--approve", "run_cell"];
+    house.run(&schedule).good();
+    let _watch = Watch::new(&house);
+    // The watcher may not know the file yet, so it's changed until its cell has run.
+    let mut number = 0;
+    until("the cell has run", || {
+        number += 1;
+        house.write("notes/Inbox/in.md", format!("row {number}\n").as_bytes());
+        pass(std::time::Duration::from_millis(500));
+        std::fs::read(house.path("notes/sum.txt")).is_ok_and(|sum| sum.starts_with(b"ROW "))
+    });
+}
+
+#[test]
 fn a_failed_run_starts_a_schedule_but_a_schedule_that_fails_starts_none() {
     let house = house(&writer(), &[("a.md", "# A\n")]);
     let looks = ["schedule", "add", "on failed run", "Say what went wrong", "--name", "looks"];

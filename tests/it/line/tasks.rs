@@ -13,6 +13,22 @@ fn echo() -> String {
 }
 
 #[test]
+fn the_type_of_a_task_is_kept_told_and_helps_to_choose_its_agent() {
+    let house = house(&echo(), &[("a.md", "# A\n")]);
+    let add = |kind: &str| house.run(&["tasks", "add", "Look at it", "--plan", "tasks/look.md", "--type", kind]);
+    add("security").good();
+    assert_eq!(house.run(&["tasks", "show", "tasks/look.md#t1"]).good().json()["type"], "security");
+    let text = String::from_utf8_lossy(&house.read("notes/tasks/look.md")).into_owned();
+    assert!(text.contains("  type: security\n"), "{text}");
+    add(&"x".repeat(61)).refused(2, "the type of the task t2 has more than 60 characters");
+    let done = house.run(&["tasks", "run", "tasks/look.md"]).good().text();
+    assert!(done.contains("1 of 1 tasks are done."), "{done}");
+    let runs = house.run(&["runs", "--json"]).good().lines();
+    let run = runs.iter().find(|run| run["agent"] == "security").unwrap_or_else(|| panic!("{runs:?}"));
+    assert_eq!(run["prompt"], "Look at it\n\nType: security");
+}
+
+#[test]
 fn a_plan_is_made_listed_carried_out_and_given_up() {
     let house = house(&echo(), &[("a.md", "# A\n")]);
     let made = house.run(&["tasks", "plan", "Test the page, then write the README"]).good().text();

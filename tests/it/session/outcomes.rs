@@ -6,9 +6,11 @@ use crate::twin::Twin;
 use agent::memory::experience::{Experience, RunOutcome, parse_entries};
 use agent::memory::{MemoryMaintenance, RecallOptions, ReplayMode};
 use agent::tool_job::ToolOutcome as Came;
-use engine::{AgentRun, Command};
+use engine::{AgentRun, Command, Event};
 use serde_json::{Value, json};
-use store::{DecisionRecord, DecisionScope, DocId, RunEnding, StepKind};
+use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunEnding, StepKind};
+
+const DAY_MS: i64 = 86_400_000;
 
 fn bad(text: &str) -> Came {
     Came { success: false, text: text.to_owned(), ..Came::default() }
@@ -254,6 +256,78 @@ fn a_replay_whose_trace_is_gone_or_changed_says_so_before_a_model_is_called() {
         assert!(says(over, "The replay stopped") && says(over, "A model continues from here"), "{:?}", over.steps);
         assert!(!twin.models.is_empty(), "it's said, and then a model is asked");
     }
+}
+
+/// Sets the clock, as a user or a server of time does.
+fn jump(twin: &mut Twin, milliseconds: i64) {
+    twin.now = twin.now.plus_ms(milliseconds);
+    twin.event(Event::Tick);
+    twin.rest();
+}
+
+#[test]
+fn a_clock_that_jumps_while_a_call_waits_runs_nothing_twice() {
+    let mut twin = agent(&[("a.md", "x\n")], "approval: {timeout_seconds: 60}\n");
+    let asked = |twin: &Twin| run(twin).pending().next().map(|one| one.id.clone()).expect("it waits");
+    ask(&mut twin, "build");
+    answer(&mut twin, said("", &[("shell", json!({"command": "make"}))]));
+    // Back by a day: it still waits, and runs once.
+    jump(&mut twin, -DAY_MS);
+    let first = asked(&twin);
+    decide(&mut twin, &first, true, DecisionScope::Once);
+    assert_eq!(twin.tools.len(), 1);
+    done(&mut twin, fine("built"));
+    answer(&mut twin, said("", &[("shell", json!({"command": "make install"}))]));
+    // Forward by a year: nobody decided. Back again: that stays so.
+    let second = asked(&twin);
+    jump(&mut twin, 365 * DAY_MS);
+    assert_eq!((run(&twin).pending().count(), twin.tools.len()), (0, 0));
+    jump(&mut twin, -365 * DAY_MS);
+    let decision = DecisionRecord {
+        allowed: true,
+        scope: DecisionScope::Once,
+        by: DecisionMaker::User,
+        at: 0,
+        arguments: None,
+        comment: None,
+    };
+    let id = run(&twin).id;
+    let late = twin.command(Command::Decide { run: id, approval: second, decision });
+    assert!(late.expect_err("too late").0.contains("decided already"));
+    let (_, request) = answer(&mut twin, said("I stop.", &[]));
+    assert!(request.messages.last().is_some_and(|message| message.content.contains("Nobody decided")));
+    let by: Vec<DecisionMaker> =
+        run(&twin).approvals.iter().filter_map(|one| Some(one.decision.as_ref()?.by.clone())).collect();
+    assert_eq!(by, [DecisionMaker::User, DecisionMaker::Timeout]);
+    assert_eq!(results(run(&twin)).iter().map(|(good, _)| *good).collect::<Vec<_>>(), [true, false]);
+    assert!(run(&twin).about.ending == Some(RunEnding::Done) && twin.tools.is_empty());
+}
+
+#[test]
+fn a_clock_that_jumps_while_a_replay_waits_repeats_no_step() {
+    let writes = |run: &AgentRun| {
+        let is_write = |step: &&store::ExecutionStep| match &step.kind {
+            StepKind::ToolCall { tool_name, .. } => tool_name == "write_file",
+            _ => false,
+        };
+        run.steps.iter().filter(is_write).count()
+    };
+    // Back by a day: it waits as before, and continues as a replay.
+    let (mut twin, id) = waiting();
+    jump(&mut twin, -DAY_MS);
+    assert_eq!(one(&twin, id).pending().count(), 1);
+    allow(&mut twin, id);
+    let over = one(&twin, id);
+    assert_eq!((over.about.ending, over.about.iteration, writes(over)), (Some(RunEnding::Done), 0, 1));
+    assert!(twin.models.is_empty() && twin.file("reports/2026-11.md").is_some());
+    // Forward by a year: nobody decided, so the replay stops and says so, once.
+    let (mut twin, id) = waiting();
+    jump(&mut twin, 365 * DAY_MS);
+    jump(&mut twin, -365 * DAY_MS);
+    let over = one(&twin, id);
+    assert!(says(over, "The replay stopped") && over.pending().count() == 0, "{:?}", over.steps);
+    assert!(writes(over) == 1 && twin.file("reports/2026-11.md").is_none(), "{:?}", over.steps);
+    assert_eq!(twin.models.len(), 1, "a model continues");
 }
 
 #[test]

@@ -666,6 +666,31 @@ fn agents_of_one_task_send_each_other_messages() {
 }
 
 #[test]
+fn a_message_to_all_reaches_everyone_else_once() {
+    let mut twin = agent(&[("tasks/shop.md", PLAN), ("data.csv", "1\n")], "");
+    carry_out(&mut twin, "tasks/shop.md", None, None).expect("begun");
+    let send = ("message_agent", json!({"to": "all", "text": "The file is rows.csv."}));
+    answer_for(&mut twin, "Plot the rows", said("", &[send]));
+    let data = handed(&twin)[0].id;
+    let answers = results(twin.session.agents().run(data).expect("there"));
+    assert!(answers[0].0 && answers[0].1.starts_with("Sent to docs"), "{answers:?}");
+    // One who is at work reads it before the next turn, one who begins later at the beginning, and the sender never.
+    let read = ("read_file", json!({"path": "data.csv"}));
+    for goal in ["Write the README", "Plot the rows"] {
+        answer_for(&mut twin, goal, said("", std::slice::from_ref(&read)));
+        done(&mut twin, fine("1\n"));
+    }
+    let quoted = "Quoted from the agent data:";
+    let text = told(&twin, "Write the README").0;
+    assert!(text.matches("The file is rows.csv.").count() == 1 && text.contains(quoted), "{text}");
+    assert!(!told(&twin, "Plot the rows").0.contains(quoted), "{}", told(&twin, "Plot the rows").0);
+    answer_for(&mut twin, "Plot the rows", said("Plotted.", &[]));
+    answer_for(&mut twin, "Write the README", said("Written.", &[]));
+    let text = told(&twin, "Test the shop").0;
+    assert!(text.matches("The file is rows.csv.").count() == 1 && text.contains(quoted), "{text}");
+}
+
+#[test]
 fn who_works_alone_is_offered_no_messages() {
     let mut twin = agent(&[("a.md", "# A\n")], "");
     ask(&mut twin, "Look at it", None);

@@ -67,6 +67,16 @@ pub(super) fn paths(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The tests that a document names in backticks, each with its line: paths such as `line::tasks::a_plan_is_made`.
+pub(super) fn tests(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let quoted = line.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains("::"));
+        found.extend(quoted.map(|quoted| (number, quoted.to_owned())));
+    }
+    found
+}
+
 #[test]
 fn a_crate_without_a_paragraph_or_an_invariant_is_found() {
     let folders = [("cli", "app/cli/".to_owned()), ("ui", "app/ui/".to_owned()), ("text", "engine/text/".to_owned())];

@@ -243,6 +243,10 @@ fn settings_of_an_agent_are_made_in_the_window() {
     until(&mut window, "it is refused", |window| shows(window, "no answer fits into 0 tokens"));
     fill(&mut window, "Answer length of qa", "900");
     until(&mut window, "it is written", |_| config(&bench).contains("max_tokens: 900"));
+    fill(&mut window, "Deadline of qa", "soon");
+    until(&mut window, "it is refused", |window| shows(window, "“soon” is no deadline"));
+    fill(&mut window, "Deadline of qa", "20 min");
+    until(&mut window, "it is written", |_| config(&bench).contains("deadline: 20 min"));
     fill(&mut window, "Tools of qa", "read_file, raed_file");
     until(&mut window, "it is refused", |window| shows(window, "There is no tool “raed_file”. Did you mean"));
     window.get_by_role_and_label(Role::Switch, "Use the agent qa").click_accesskit();

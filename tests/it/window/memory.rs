@@ -561,6 +561,30 @@ fn agents_are_listed_opened_called_and_made() {
 }
 
 #[test]
+fn an_agent_says_its_role_its_skills_and_what_it_does_now() {
+    let (address, go) = model(|_, _| ("It ‖ is described.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::A);
+    until(&mut window, "they are read", |window| shows(window, "Agent: data"));
+    window.get_by_label("Filter agents").focus();
+    window.run();
+    type_text(&mut window, "READMEs");
+    window.get_by_label("Agent: docs").click();
+    window.run();
+    for fact in ["Now idle", "Role docs", "Good at readme_writing, api_documentation, "] {
+        assert!(shows(&mut window, fact), "{fact}");
+    }
+    window.get_by_label("Ask @docs").click();
+    window.run();
+    ask(&mut window, "describe it");
+    soon(&mut window, "it is busy", |window| shows(window, "Now busy: asks a model, 0 of "));
+    go.send(()).expect("it waits");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "it is idle", |window| shows(window, "Now idle"));
+}
+
+#[test]
 fn agents_of_the_volume_and_of_the_user_are_offered_behind_an_at() {
     let (address, _) = model(|_, _| ("Roses are red.".to_owned(), Vec::new()));
     let bench = Bench::new(&[
@@ -664,6 +688,23 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     window.run();
     type_text(&mut window, "documentation");
     assert_eq!(tasks(&mut window), 2, "a plan whose title fits is shown whole");
+}
+
+#[test]
+fn a_plan_of_several_areas_ends_with_a_review() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::P);
+    until(&mut window, "the form is there", |window| window.query_by_label("Goal of a new plan").is_some());
+    window.get_by_label("Goal of a new plan").focus();
+    window.run();
+    type_text(&mut window, "REST service + React page");
+    press(&mut window, NONE, Key::Enter);
+    let review = "Task t3: Review what was made (of: REST service + React page), waits for t2";
+    until(&mut window, "it is there", |window| shows(window, review));
+    window.get_by_label(review).click();
+    window.run();
+    assert!(shows(&mut window, "Type review") && shows(&mut window, "Agent @qa"));
 }
 
 #[test]

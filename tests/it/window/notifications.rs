@@ -2,6 +2,7 @@
 
 use super::agent::{ask, asked, ended, model, soon};
 use super::*;
+use serde_json::json;
 use std::sync::mpsc::{Receiver, channel};
 
 /// Collects the notifications of a window: title and text.
@@ -43,6 +44,24 @@ fn a_run_that_ends_in_the_background_is_notified() {
     go.send(()).expect("the model waits");
     soon(&mut window, "it is done", |window| session(window).agents().runs().count() == 3 && ended(window));
     assert!(shown.recv_timeout(Duration::from_millis(300)).is_err());
+}
+
+#[test]
+fn a_run_that_waits_for_approval_in_the_background_is_notified() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let calls = || vec![("shell", json!({"command": "make install"}))];
+    let (address, go) = model(move |_, _| ("I build ‖ it.".to_owned(), calls()));
+    let mut window = asked(&bench, &address);
+    let shown = notified(&mut window);
+    ask(&mut window, "Build it");
+    window.input_mut().focused = false;
+    window.step();
+    go.send(()).expect("the model waits");
+    soon(&mut window, "it waits", |window| session(window).agents().open_runs().any(|run| run.pending().count() == 1));
+    let (title, body) = shown.recv_timeout(Duration::from_secs(20)).expect("a notification");
+    assert_eq!(title, "The agent needs your approval");
+    assert!(body.contains("make install"), "{body}");
+    assert!(shown.try_recv().is_err(), "once");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The page of agents: those of projects (Markdown and Python), the user's own, and built-in ones, with their purpose,
-//! tools and file; ask, open, create.
+//! role, tools, file and what they do now; ask, open, create.
 
 use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, VolumeContents, file, home};
@@ -9,9 +9,9 @@ use agent::agent_registry::{self, AgentRegistry};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
-use engine::{Session, phases_of};
+use engine::{AgentRun, Session, phases_of};
 use std::path::Path;
-use store::DocId;
+use store::{AgentState, DocId, TodoStatus};
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -51,6 +51,8 @@ struct AgentRow {
     /// Its tools; `None` means all.
     tools: Option<Vec<String>>,
     when: Vec<String>,
+    /// Its role; empty for a Python agent.
+    role: String,
     /// What it's good at, such as `api_design`.
     capabilities: Vec<String>,
     prompt: String,
@@ -78,6 +80,7 @@ pub struct AgentsPage {
 
 impl AgentRow {
     fn of(agent: AgentDefinition, whose: AgentOwner) -> AgentRow {
+        let role = agent.role().to_owned();
         let AgentDefinition { name, description, tools, when, capabilities, prompt, path, program, .. } = agent;
         let is_program = program.is_some();
         AgentRow {
@@ -87,6 +90,7 @@ impl AgentRow {
             path,
             tools,
             when,
+            role,
             capabilities,
             prompt,
             python: false,
@@ -121,6 +125,18 @@ impl AgentRow {
         }
     }
 
+    /// Describes what the agent does now; `None` while it's idle.
+    fn work(&self, session: &Session) -> Option<String> {
+        let is_its_own = |run: &&AgentRun| match &self.whose {
+            AgentOwner::Project(volume, _) => run.about.volume == *volume,
+            AgentOwner::Yours | AgentOwner::Program => true,
+        };
+        let runs = session.agents().open_runs();
+        let active = runs.filter(|run| run.is_busy() && run.about.agent == self.name).filter(is_its_own);
+        let progress: Vec<String> = active.map(progress_text).collect();
+        (self.off.is_none() && !progress.is_empty()).then(|| format!("busy: {}", progress.join("; ")))
+    }
+
     fn place(&self) -> String {
         match &self.whose {
             AgentOwner::Project(_, project) => project.clone(),
@@ -128,6 +144,21 @@ impl AgentRow {
             AgentOwner::Program => "comes with the program".to_owned(),
         }
     }
+}
+
+/// Describes how far an active run is.
+fn progress_text(run: &AgentRun) -> String {
+    let state = match run.about.agent_state {
+        AgentState::Idle => "waits for you",
+        AgentState::Thinking => "asks a model",
+        AgentState::Executing => "uses tools",
+    };
+    let mut text = format!("{state}, {} of {} iterations", run.about.iteration, run.about.limit);
+    if !run.todos.is_empty() {
+        let done = run.todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+        text.push_str(&format!(", {done} of {} todos", run.todos.len()));
+    }
+    text
 }
 
 /// Returns all agents in list order: projects' first, then the user's, then built-in ones. Of agents with the same
@@ -152,6 +183,7 @@ fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow
                 path: Some(agent.path.clone()),
                 tools: Some(Vec::new()),
                 when: Vec::new(),
+                role: String::new(),
                 capabilities: Vec::new(),
                 prompt: agent.code.clone(),
                 python: true,
@@ -239,7 +271,7 @@ impl AgentsPage {
             let key = |row: &AgentRow| (row.whose.clone(), row.name.clone());
             let opened = open.as_ref().and_then(|open| self.rows.iter().position(|row| key(row) == *open));
             let details = opened.and_then(|place| self.rows.get(place)).map(|row| {
-                let facts = facts(row);
+                let facts = facts(row, row.work(session));
                 (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
             let more =
@@ -250,7 +282,7 @@ impl AgentsPage {
             let lines = UnfoldedList::begin_list(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
                 let Some((rect, is)) = lines.row_rect(place) else { continue };
-                let mut asked = line(ui, rect, row, is);
+                let mut asked = line(ui, rect, row, (is, row.work(session)));
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
                     asked = unfolded(ui, lines.detail_rect(rect), row, galley, spoken).or(asked);
                 }
@@ -347,11 +379,14 @@ enum AgentRowAction {
     Open,
 }
 
-fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowAction> {
+fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, (open, work): (bool, Option<String>)) -> Option<AgentRowAction> {
     let colours = ThemeColors::of(ui);
     let salt = (&row.name, row.path.as_deref(), matches!(row.whose, AgentOwner::Program));
     let id = ui.scope_id().with(("agent", salt));
     let response = widgets::show_row_background(ui, rect, id, &format!("Agent: {}", row.name), open);
+    if let Some(work) = &work {
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_description(work.as_str()));
+    }
     let icon = if row.python { icons::FILE_CODE } else { icons::ROBOT };
     let colour = match (&row.off, &row.whose) {
         (Some(_), _) => colours.muted,
@@ -368,7 +403,7 @@ fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowA
     let calls =
         row.off.is_none() && icon_button(&mut tools, icons::CHAT, &format!("Ask @{}", row.name), None).clicked();
     let right = tools.min_rect().left().min(rect.right()) - space::S;
-    let mut about = vec![row.way(), row.place()];
+    let mut about: Vec<String> = work.into_iter().chain([row.way(), row.place()]).collect();
     about.extend(row.off.as_ref().map(|why| format!("not asked: {why}")));
     let purpose = row.description.lines().next().unwrap_or_default();
     // The name is emphasized and followed by the description.
@@ -387,7 +422,7 @@ fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowA
     }
 }
 
-fn facts(row: &AgentRow) -> Vec<(&'static str, String)> {
+fn facts(row: &AgentRow, work: Option<String>) -> Vec<(&'static str, String)> {
     let tools = match (&row.tools, row.python) {
         (_, true) => {
             "none of the agents': it runs as a program in the sandbox, once you have allowed its code".to_owned()
@@ -403,10 +438,16 @@ fn facts(row: &AgentRow) -> Vec<(&'static str, String)> {
         (_, None) => format!("system/agents/{}.md, inside the program", row.name),
     };
     let prompt = &row.prompt[..row.prompt.floor_char_boundary(MAX_PROMPT_PREVIEW_BYTES)];
-    let call = if row.off.is_some() { String::new() } else { format!("@{} in a message", row.name) };
+    let (call, now) = match row.off {
+        Some(_) => (String::new(), String::new()),
+        None => (format!("@{} in a message", row.name), work.unwrap_or_else(|| "idle".to_owned())),
+    };
     vec![
         ("For", row.description.clone()),
         ("Not asked", row.off.clone().unwrap_or_default()),
+        ("Now", now),
+        ("Role", row.role.clone()),
+        ("Good at", row.capabilities.join(", ")),
         ("Called by", call),
         ("By rules for goals of", row.when.join(", ")),
         ("Works as", row.way()),

@@ -327,14 +327,14 @@ impl PlansPage {
         let Some(volume) = home(session, note) else {
             return actions.push(PanelAction::Say("Open a folder first: plans lie in one.".to_owned()));
         };
-        let (mut tasks, _) = planner::plan_by_rules(&said);
+        let mut known = agent_definition::built_in();
+        known.retain(|agent| !session.is_switched_off(&agent.name));
+        let (mut tasks, _) = planner::plan_without_model(&said, &known);
         if tasks.is_empty() {
             return actions.push(PanelAction::Say("Enter a goal first.".to_owned()));
         }
-        let mut known = agent_definition::built_in();
-        known.retain(|agent| !session.is_switched_off(&agent.name));
-        for task in &mut tasks {
-            task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
+        for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
+            task.agent = agent_registry::best_matching_agent(&task.routing_text(), known.iter()).map(|(name, _)| name);
         }
         let path = format!("{TASKS_FOLDER}/{}.md", planner::slug(&said));
         if file(session, volume, &path).is_some() {
@@ -472,6 +472,7 @@ fn facts(task: &TaskBlock, standing: TaskStatus) -> Vec<(&'static str, String)> 
     vec![
         ("Goal", task.goal.clone()),
         ("Stands", standing.as_str().to_owned()),
+        ("Type", task.kind.clone().unwrap_or_default()),
         ("Inputs", inputs.join(", ")),
         ("Keeps to", task.constraints.join("; ")),
         ("Priority", format!("{} of 100", task.priority)),

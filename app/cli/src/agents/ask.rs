@@ -4,9 +4,11 @@ use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, r
 use super::{new_doc_id, print_step, resolve_id_prefix};
 use crate::arguments::AskArguments;
 use crate::form_prompt::read_form;
+use crate::memory::trace_question::question_of_trace;
 use crate::web_browser::open_page;
 use agent::approval_text;
 use agent::config::LogLevel;
+use agent::memory::ReplayMode;
 use agent::server_form::{self, FormAnswer, UserForm};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
@@ -68,7 +70,7 @@ pub(crate) fn parse_budget(word: Option<&str>) -> Result<Option<f64>, CliError> 
 
 /// Finds what the arguments of `ask` name.
 pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<AskedRun, CliError> {
-    let text = match args.text.as_str() {
+    let mut text = match args.text.as_str() {
         "-" => {
             let mut text = String::new();
             scene.input.take(MAX_PROMPT_BYTES).read_to_string(&mut text)?;
@@ -114,8 +116,18 @@ pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArgumen
         Some(model) => Some(crate::providers::find_provider(scene.handle.workspace_folder(), model)?.into_boxed_str()),
         None => None,
     };
-    let agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());
-    let (allow, recall) = (args.approve.clone(), recall_options::parse_recall_options(args)?);
+    let mut agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());
+    let (allow, mut recall) = (args.approve.clone(), recall_options::parse_recall_options(args)?);
+    if let Some(word) = args.trace.as_deref() {
+        if args.mode.is_some() {
+            return Err(CliError::usage("--trace repeats that trace, so it takes no --mode"));
+        }
+        let question = question_of_trace(scene, word, (volume, note), &text)?;
+        recall.mode = ReplayMode::Follower;
+        recall.without.extend(question.others);
+        text = question.text;
+        agent = agent.or(Some(question.agent));
+    }
     Ok(AskedRun { run, session, volume, note, parent, text, agent, budget, provider, allow, recall })
 }
 

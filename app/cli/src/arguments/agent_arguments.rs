@@ -34,6 +34,8 @@ pub(crate) struct AskArguments {
     #[arg(long)]
     pub(crate) mode: Option<String>,
     #[arg(long)]
+    pub(crate) trace: Option<String>,
+    #[arg(long)]
     pub(crate) without: Vec<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
@@ -142,6 +144,8 @@ pub(crate) struct TasksArguments {
     pub(crate) input: Vec<String>,
     #[arg(long)]
     pub(crate) constraint: Vec<String>,
+    #[arg(id = "type", long = "type")]
+    pub(crate) kind: Option<String>,
     #[arg(long)]
     pub(crate) priority: Option<String>,
     #[arg(long)]

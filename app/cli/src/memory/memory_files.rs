@@ -48,6 +48,33 @@ pub(super) fn load_projects(
     Ok(wanted.map(read).collect())
 }
 
+/// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
+pub(super) fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
+    let unknown = || CliError::usage(format!("there is no trace {word}; `tracebook traces` lists them"));
+    named_trace(all, word)?.ok_or_else(unknown)
+}
+
+/// Returns the same; `None` if there's no such trace.
+pub(super) fn named_trace<'a>(
+    all: &'a [RememberedProject],
+    word: &str,
+) -> Result<Option<(DocId, &'a StoredTrace)>, CliError> {
+    let found: Vec<(DocId, &StoredTrace)> = all
+        .iter()
+        .flat_map(|project| project.memory.traces.iter().map(|filed| (project.home, filed)))
+        .filter(|(_, filed)| {
+            let name = filed.path.rsplit('/').next().unwrap_or_default();
+            let signed = word.len() >= 4 && filed.trace.known.goal_signature.starts_with(word);
+            filed.path == word || name == word || name.trim_end_matches(".md") == word || signed
+        })
+        .collect();
+    match found.as_slice() {
+        [one] => Ok(Some(*one)),
+        [] => Ok(None),
+        _ => Err(CliError::usage(format!("several traces are called {word}; give the whole path"))),
+    }
+}
+
 /// Ensures that a project's memory has a place, and returns its volume.
 pub(super) fn open_memory(scene: &CommandContext<'_>, volume: DocId) -> Result<DocId, CliError> {
     scene.handle.run_command(Command::OpenMemory { volume })?;

@@ -2,7 +2,7 @@
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
-use super::memory_files::capitalized;
+use super::memory_files::{capitalized, find_trace, named_trace};
 use super::trace_feedback::{learn_from_edits, parse_rating, rate_run, rate_trace};
 use super::trace_library::{export_traces, import_traces};
 use super::trace_verification::verify_traces;
@@ -174,30 +174,6 @@ fn chosen_traces<'a>(all: &'a [RememberedProject], word: Option<&str>) -> Result
         Some(word) => vec![find_trace(all, word)?.1],
         None => all.iter().flat_map(|project| &project.memory.traces).collect(),
     })
-}
-
-/// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
-fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
-    let unknown = || CliError::usage(format!("there is no trace {word}; `tracebook traces` lists them"));
-    named_trace(all, word)?.ok_or_else(unknown)
-}
-
-/// Returns the same; `None` if there's no such trace.
-fn named_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<Option<(DocId, &'a StoredTrace)>, CliError> {
-    let found: Vec<(DocId, &StoredTrace)> = all
-        .iter()
-        .flat_map(|project| project.memory.traces.iter().map(|filed| (project.home, filed)))
-        .filter(|(_, filed)| {
-            let name = filed.path.rsplit('/').next().unwrap_or_default();
-            let signed = word.len() >= 4 && filed.trace.known.goal_signature.starts_with(word);
-            filed.path == word || name == word || name.trim_end_matches(".md") == word || signed
-        })
-        .collect();
-    match found.as_slice() {
-        [one] => Ok(Some(*one)),
-        [] => Ok(None),
-        _ => Err(CliError::usage(format!("several traces are called {word}; give the whole path"))),
-    }
 }
 
 pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {

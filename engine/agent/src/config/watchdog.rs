@@ -107,15 +107,28 @@ impl WatchdogLimits {
 }
 
 impl WatchdogConfig {
+    /// Returns these limits, with others where these say nothing.
+    pub fn or(self, other: WatchdogConfig) -> WatchdogConfig {
+        WatchdogConfig {
+            first_byte: self.first_byte.or(other.first_byte),
+            first_byte_local: self.first_byte_local.or(other.first_byte_local),
+            silence: self.silence.or(other.silence),
+            call: self.call.or(other.call),
+            tool: self.tool.or(other.tool),
+            run: self.run.or(other.run),
+        }
+    }
+
     /// Returns the limits that hold for an agent, whose own ones come first.
     pub fn for_agent(&self, agent: &WatchdogConfig) -> WatchdogLimits {
+        let stated = agent.or(*self);
         WatchdogLimits {
-            first_byte: agent.first_byte.or(self.first_byte).unwrap_or(DEFAULT_FIRST_BYTE_MS),
-            first_byte_local: agent.first_byte_local.or(self.first_byte_local).unwrap_or(DEFAULT_FIRST_BYTE_LOCAL_MS),
-            silence: agent.silence.or(self.silence).unwrap_or(DEFAULT_SILENCE_MS),
-            call: agent.call.or(self.call).unwrap_or(DEFAULT_CALL_MS),
-            tool: agent.tool.or(self.tool).unwrap_or(DEFAULT_TOOL_MS),
-            run: agent.run.or(self.run),
+            first_byte: stated.first_byte.unwrap_or(DEFAULT_FIRST_BYTE_MS),
+            first_byte_local: stated.first_byte_local.unwrap_or(DEFAULT_FIRST_BYTE_LOCAL_MS),
+            silence: stated.silence.unwrap_or(DEFAULT_SILENCE_MS),
+            call: stated.call.unwrap_or(DEFAULT_CALL_MS),
+            tool: stated.tool.unwrap_or(DEFAULT_TOOL_MS),
+            run: stated.run,
             deadline: None,
         }
     }

@@ -5,6 +5,7 @@ use super::truncate::truncate_output;
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::source_control::github_api::{clone_over_api, github_client, is_github_address};
+use agent::config::SandboxPaths;
 use agent::tool_job::{GitJob, GitProgramJob, GitStashAction, ToolOutcome, WebAccess};
 use agent::web_address::is_listed;
 use anyhow::{Context as _, bail};
@@ -22,13 +23,22 @@ const GITHUB_ADVICE: &str = "These files came from GitHub without Git, so a comm
 const NEEDS_GIT: &str = "These files came from GitHub without Git. There are git_status, git_fetch, git_pull, and \
      git_commit with push; the rest needs a clone that Git has made.";
 
-pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
+pub(super) fn run(
+    place: &ToolWorkspace,
+    (root, paths): (&Path, &SandboxPaths),
+    what: &GitJob,
+    stop: &StopSignal,
+) -> anyhow::Result<ToolOutcome> {
     let text = match (github::find_folder(root), what) {
         (Some((top, part)), GitJob::Status) => github::describe_status(&top, &part)?,
         (Some(_), GitJob::Commit { .. }) => bail!("{GITHUB_ADVICE}"),
         (Some(_), GitJob::Log { .. }) => bail!("The commits of this folder are at GitHub; git_fetch lists them."),
         (Some(_), GitJob::Show { .. } | GitJob::Add { .. }) => bail!("{NEEDS_GIT}"),
         (Some(_), GitJob::Diff { .. } | GitJob::Blame { .. } | GitJob::Branch { .. }) => bail!("{NEEDS_GIT}"),
+        (None, GitJob::Diff { .. } | GitJob::Show { .. }) => {
+            let diff = run_git_job(place, root, what, stop)?;
+            RepositoryFolder::open(root)?.without_files(&diff, &|path| paths.is_hidden(path))
+        }
         (None, _) => run_git_job(place, root, what, stop)?,
     };
     let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;

@@ -10,6 +10,7 @@ use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::process_group::start_in_own_group;
+use crate::sandbox::MAX_ADDED_BYTES;
 use crate::sandbox_limits::limit_arguments;
 use ::sandbox::FolderGrowth;
 use agent::config::SandboxLimits;
@@ -162,11 +163,11 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
                 }
             });
             let folder = root.original_path().to_owned();
-            let mut growth = run.limits.disk_bytes.map(|most| FolderGrowth::new(vec![folder], most));
-            let note = execute_code(place, (&mut input, &messages), run, (stop, growth.as_mut()), &mut heard);
-            match (note, growth.filter(FolderGrowth::has_grown_too_much)) {
-                (Ok(None), Some(growth)) => Ok(Some(grown_note(&growth))),
-                (note, _) => note,
+            let mut growth = FolderGrowth::new(vec![folder], run.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES));
+            let note = execute_code(place, (&mut input, &messages), run, (stop, &mut growth), &mut heard);
+            match note {
+                Ok(None) if growth.has_grown_too_much() => Ok(Some(growth.excess_note())),
+                note => note,
             }
         }
         None => Err(anyhow!("{title} could not be started (no pipe)")),
@@ -190,7 +191,7 @@ fn execute_code(
     place: &ToolWorkspace,
     (input, messages): (&mut impl Write, &Receiver<Value>),
     run: &InterpreterRun<'_>,
-    (stop, mut growth): (&StopSignal, Option<&mut FolderGrowth>),
+    (stop, growth): (&StopSignal, &mut FolderGrowth),
     heard: &mut RunOutput,
 ) -> anyhow::Result<Option<String>> {
     let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
@@ -221,10 +222,8 @@ fn execute_code(
         };
         if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
-        } else if let Some(growth) = growth.as_deref_mut()
-            && growth.is_exceeded()
-        {
-            return Ok(Some(grown_note(growth)));
+        } else if growth.is_exceeded() {
+            return Ok(Some(growth.excess_note()));
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             let seconds = begun.elapsed().as_secs();
             return Ok(Some(match run.program {
@@ -297,11 +296,6 @@ fn execute_code(
             _ => {}
         }
     }
-}
-
-/// Returns what a result says where a call added too much to its folder.
-fn grown_note(growth: &FolderGrowth) -> String {
-    format!("(stopped: it added more than {} MB to the folder)", growth.max_growth() >> 20)
 }
 
 /// Returns the command that a request to the host asks for; `None` if it's a web request.

@@ -2,7 +2,7 @@
 
 use crate::fs::confined_dir::normalize_path;
 use agent::config::{SandboxLimits, SandboxPaths};
-use agent::tool_job::ToolJob;
+use agent::tool_job::{GitJob, ToolJob};
 use anyhow::bail;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,10 @@ use std::time::Duration;
 /// Checks that a job reads and changes no path that's closed, not even by symbolic links.
 pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Result<()> {
     let (root, path, writes) = match job {
-        ToolJob::Read { root, path, .. } | ToolJob::List { root, path } | ToolJob::Shell { root, path, .. } => {
+        ToolJob::Read { root, path, .. }
+        | ToolJob::List { root, path }
+        | ToolJob::Shell { root, path, .. }
+        | ToolJob::Git { root, what: GitJob::Blame { path } | GitJob::Diff { path: Some(path), .. } } => {
             (root, path, false)
         }
         ToolJob::Replace { root, path, .. }

@@ -8,7 +8,9 @@ use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::file_rights::create_private_folder;
 use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox::granted_paths;
-use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
+use crate::sandbox::{
+    MAX_ADDED_BYTES, MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict,
+};
 use crate::sandbox_limits::process_rules;
 use ::sandbox::{FolderGrowth, ProcessCensus, ProcessExcess};
 use agent::config::SandboxLimits;
@@ -54,8 +56,8 @@ enum ShellExit {
     Background,
     TooMuchOutput,
     Excess(ProcessExcess),
-    /// It added more than this number of bytes to its folders.
-    Grown(u64),
+    /// It added too much to its folders, as this note says.
+    Grown(String),
     /// The sandbox's own process ended without a report.
     Silent,
 }
@@ -84,12 +86,9 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         file_bytes: shell.limits.file_bytes.unwrap_or(MAX_FILE_BYTES),
     };
     let before = VolumeSnapshot::capture(&root, &place.workspace);
-    let growth = shell
-        .limits
-        .disk_bytes
-        .map(|most| FolderGrowth::new(vec![root.original_path().to_owned(), private.path.clone()], most));
-    let mut running = ShellProcess::start(place, &order, folder.original_path(), &private.path)?;
-    running.growth = growth;
+    let most_added = shell.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES);
+    let growth = FolderGrowth::new(vec![root.original_path().to_owned(), private.path.clone()], most_added);
+    let mut running = ShellProcess::start(place, &order, (folder.original_path(), &private.path), growth)?;
     if let Some(command) = &stop.command {
         command.start(running.output.clone());
     }
@@ -119,10 +118,8 @@ fn finish(
     (seconds, processes, memory_bytes): (u64, usize, Option<u64>),
 ) -> anyhow::Result<ToolOutcome> {
     running.end_group();
-    if let (ShellExit::Verdict(SandboxVerdict::Exited(_)), Some(growth)) = (&end, &running.growth)
-        && growth.has_grown_too_much()
-    {
-        end = ShellExit::Grown(growth.max_growth());
+    if matches!(end, ShellExit::Verdict(SandboxVerdict::Exited(_))) && running.growth.has_grown_too_much() {
+        end = ShellExit::Grown(running.growth.excess_note());
     }
     let mut output = running.read_output();
     drop(private);
@@ -141,7 +138,7 @@ fn finish(
             None => format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30),
         },
         ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {processes} processes)"),
-        ShellExit::Grown(most) => format!("(stopped: it added more than {} MB to the folder)", most >> 20),
+        ShellExit::Grown(note) => note.clone(),
         ShellExit::TimedOut => time_over_note("", seconds),
         ShellExit::Cancelled | ShellExit::Background => "(cancelled)".to_owned(),
         ShellExit::TooMuchOutput => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
@@ -184,8 +181,8 @@ struct ShellProcess {
     child: Child,
     begun: Instant,
     processes: ProcessCensus,
-    /// What it adds to its folders, if that is limited.
-    growth: Option<FolderGrowth>,
+    /// What it adds to its folders.
+    growth: FolderGrowth,
     /// Open pipe that shows the sandbox that this process is still alive.
     _input: std::process::ChildStdin,
     verdict: Receiver<Option<SandboxReport>>,
@@ -200,8 +197,8 @@ impl ShellProcess {
     fn start(
         place: &ToolWorkspace,
         order: &SandboxOrder,
-        folder: &Path,
-        private: &Path,
+        (folder, private): (&Path, &Path),
+        growth: FolderGrowth,
     ) -> anyhow::Result<ShellProcess> {
         let fail = |error: std::io::Error| anyhow!("the sandbox could not be started ({error})");
         let (mut from, to) = std::io::pipe().map_err(fail)?;
@@ -244,7 +241,7 @@ impl ShellProcess {
             }
         });
         let (begun, refused) = (Instant::now(), Vec::new());
-        Ok(ShellProcess { child, begun, processes, growth: None, _input: input, verdict, refused, output, ended })
+        Ok(ShellProcess { child, begun, processes, growth, _input: input, verdict, refused, output, ended })
     }
 
     fn wait_for_exit(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
@@ -269,10 +266,8 @@ impl ShellProcess {
                 return ShellExit::TooMuchOutput;
             } else if let Some(excess) = self.processes.find_excess() {
                 return ShellExit::Excess(excess);
-            } else if let Some(growth) = self.growth.as_mut()
-                && growth.is_exceeded()
-            {
-                return ShellExit::Grown(growth.max_growth());
+            } else if self.growth.is_exceeded() {
+                return ShellExit::Grown(self.growth.excess_note());
             }
         }
     }

@@ -12,6 +12,7 @@ mod file_history;
 mod file_walk;
 mod fork_snapshot;
 mod graph;
+mod hidden_files;
 mod hunks;
 mod lfs_pointers;
 mod line_blame;

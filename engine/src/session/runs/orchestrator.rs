@@ -322,7 +322,7 @@ impl RunsState {
             return PhaseOutcome::Waiting;
         }
         for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
-            task.agent = self.fitting_agent(&crew, &task.goal).map(|(name, _)| name);
+            task.agent = self.fitting_agent(&crew, &task.routing_text()).map(|(name, _)| name);
         }
         self.call_tools(
             turn,
@@ -491,8 +491,8 @@ impl RunsState {
     /// Returns open tasks of a plan to which neither the plan nor a rule assigns an agent.
     fn unassigned(&self, run: &AgentRun, plan: &TaskPlan) -> Vec<TaskBlock> {
         let open = |task: &&TaskBlock| !matches!(task_status(run, task), TaskStatus::Done | TaskStatus::Cancelled);
-        let nobody =
-            |task: &&TaskBlock| task.agent.is_none() && self.fitting_agent(&run.project_agents, &task.goal).is_none();
+        let is_ruled = |task: &TaskBlock| self.fitting_agent(&run.project_agents, &task.routing_text()).is_some();
+        let nobody = |task: &&TaskBlock| task.agent.is_none() && !is_ruled(task);
         plan.tasks.iter().filter(open).filter(nobody).cloned().collect()
     }
 
@@ -559,7 +559,7 @@ impl RunsState {
             let agent = pairs.find(|(id, agent)| *id == task.id && self.can_be_assigned(run, agent));
             agent.map(|(_, agent)| agent.to_owned())
         };
-        let ruled = || self.fitting_agent(&run.project_agents, &task.goal).map(|(name, _)| name);
+        let ruled = || self.fitting_agent(&run.project_agents, &task.routing_text()).map(|(name, _)| name);
         task.agent.clone().or_else(ruled).or_else(said).unwrap_or_else(|| "assistant".to_owned())
     }
 
