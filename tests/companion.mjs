@@ -130,10 +130,11 @@ server.stderr.on("data", (part) => process.stderr.write(part));
 await until("the server starts", () => shown.includes("\n"));
 const { url, pair } = JSON.parse(shown);
 
-const browser = await chromium.launch({
+const launch = {
   executablePath: "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+};
+const browser = await chromium.launch(launch);
 const troubles = [];
 let pageCount = 0;
 
@@ -159,6 +160,34 @@ async function pairTab(tab, link, name) {
   await tab.getByLabel("Name of this browser").fill(name);
   await tab.getByRole("button", { name: "Pair", exact: true }).click();
   await tab.getByRole("heading", { name: "Recent notes" }).waitFor();
+}
+
+/** Asks Chromium whether it would install the companion. A window without a profile of its own installs nothing. */
+async function assertInstallable(options) {
+  const own = await chromium.launchPersistentContext(join(home, "profile"), { ...launch, ...options });
+  try {
+    own.setDefaultTimeout(60_000);
+    const tab = await own.newPage();
+    await pairTab(tab, pairingLink(), "Installed");
+    const devtools = await own.newCDPSession(tab);
+    const { installabilityErrors } = await devtools.send("Page.getInstallabilityErrors");
+    assert.deepEqual(installabilityErrors, [], "Chromium doesn't install the companion");
+    const { url: address, errors, manifest } = await devtools.send("Page.getAppManifest");
+    assert.deepEqual(errors, []);
+    assert.equal(address, `${url}/manifest.webmanifest`);
+    const { name, display, startUrl, scope } = manifest;
+    const expected = { name: "Tracebook", display: "kStandalone", startUrl: `${url}/`, scope: `${url}/` };
+    assert.deepEqual({ name, display, startUrl, scope }, expected);
+    // Each shortcut of the icon leads to a page.
+    for (const { url: shortcut } of manifest.shortcuts) assert.equal((await tab.goto(shortcut)).status(), 200, shortcut);
+    // Without a manifest it says so: the question is answered by the page, not by the browser's lack of an answer.
+    await tab.goto("about:blank");
+    await tab.setContent("<!doctype html><title>x</title>");
+    const { installabilityErrors: without } = await devtools.send("Page.getInstallabilityErrors");
+    assert(without.length > 0, "Chromium would install any page");
+  } finally {
+    await own.close();
+  }
 }
 
 /** Presses Tab until a control whose name begins so has the focus, as people without a pointer do. */
@@ -341,6 +370,8 @@ try {
   assert.equal(note().split("when it was revoked").length, 2);
   await lost.close();
   await page.goto(url);
+
+  await assertInstallable(phone);
 
   // A run that waits for approval.
   const agent = spawn(program, ["--workspace", join(home, "W"), "ask", "Summarize the yields of the solar panel", "--project", "notes"], { cwd: home, env: { ...process.env, HOME: home }, stdio: "ignore" });

@@ -158,8 +158,10 @@ export async function attackCompanion({ context, port, workspace, notes, todo, t
   await new Promise((ready) => hostile.listen(0, "127.0.0.1", ready));
   const names = ["127.0.0.1", "localhost"];
   const targets = names.map((name) => `http://${name}:${port}`);
-  const log = () => readFileSync(join(workspace, "access-log.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
-  const [before, tokens, logged] = [files(notes), readFileSync(join(workspace, "access-tokens.json"), "utf8"), log().length];
+  const log = () => ["access-log.jsonl", "access-without-token.jsonl"].map((name) =>
+    readFileSync(join(workspace, name), "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+  const logged = log().map((entries) => entries.length);
+  const [before, tokens] = [files(notes), readFileSync(join(workspace, "access-tokens.json"), "utf8")];
   const holdsNothing = (where, text) => {
     for (const secret of texts) assert(!text.includes(secret), `${where} shows “${secret}”: ${text}`);
   };
@@ -204,7 +206,7 @@ export async function attackCompanion({ context, port, workspace, notes, todo, t
     // The attacks were real: cookies know no ports, so the page's requests bring the session. All were refused. What holds
     // nothing of the user is loaded by the pages that say so.
     assert(cookies.some((cookie) => cookie.includes("tracebook_session=")), "the browser has no session");
-    const seen = log().slice(logged);
+    const seen = log().flatMap((entries, at) => entries.slice(logged[at]));
     const isOpen = ({ path }) => path.startsWith("/assets/") || ["/service-worker.js", "/offline", "/manifest.webmanifest", "/favicon.ico"].includes(path);
     const answered = seen.filter((entry) => entry.status < 400 && !isOpen(entry) && !(entry.method === "GET" && entry.path === "/pair"));
     assert.deepEqual(answered, [], "requests of the hostile page were answered");

@@ -31,7 +31,9 @@ fn operations(paths: &mut Map<String, Value>) -> impl Iterator<Item = (bool, &mu
 /// Adds the patterns to a description.
 pub(crate) fn add_name_patterns(described: &mut Value) {
     for (is_new_note, operation) in described["paths"].as_object_mut().into_iter().flat_map(operations) {
-        for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        // An index would add what isn't there.
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
             let name = parameter["name"].as_str().unwrap_or_default();
             if let Some(pattern) = name_pattern(name, is_new_note) {
                 parameter["schema"]["pattern"] = pattern.into();
@@ -61,7 +63,8 @@ mod tests {
         let parameters = || json!([{"name": "volume", "schema": {}}, {"name": "path", "schema": {"minLength": 1}}]);
         let body = || json!({"properties": {"path": {"type": "string"}, "at": {"type": "integer"}}});
         let bodies: Map<String, Value> = NAMING_BODIES.iter().map(|name| ((*name).to_owned(), body())).collect();
-        let operations = json!({"get": {"parameters": parameters()}, "put": {"parameters": parameters()}});
+        let operations =
+            json!({"get": {"parameters": parameters()}, "put": {"parameters": parameters()}, "post": {"tags": []}});
         let mut described = json!({"paths": {"/volumes/{volume}/notes/{path}": operations},
             "components": {"schemas": bodies}});
         add_name_patterns(&mut described);
@@ -69,6 +72,7 @@ mod tests {
         let pattern = |method: &str, at: usize| operations[method]["parameters"][at]["schema"]["pattern"].to_string();
         assert_eq!(pattern("get", 0), pattern("put", 0));
         assert!(pattern("put", 1).contains("[mM][dD]") && !pattern("get", 1).contains("[mM][dD]"));
+        assert_eq!(operations["post"], json!({"tags": []}));
         for name in NAMING_BODIES {
             let fields = &described["components"]["schemas"][name]["properties"];
             assert!(fields["path"]["pattern"].is_string() && fields["at"]["pattern"].is_null(), "{fields}");

@@ -1,4 +1,6 @@
 //! The audit log: one line of JSON in the workspace for each HTTP request, answered or refused.
+//!
+//! Requests without a token have files of their own: however many anyone sends, they push out no others.
 
 use crate::private_list::private_options;
 use serde::{Deserialize, Serialize};
@@ -8,12 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use utoipa::ToSchema;
 
-const AUDIT_FILE: &str = "access-log.jsonl";
-const OLDER_AUDIT_FILE: &str = "access-log.old.jsonl";
-/// Beyond this size the log becomes the older one, which replaces the one before.
+/// Names of the files, without their endings: for requests with a token, and for those without.
+const TOKEN_LOG: &str = "access-log";
+const OPEN_LOG: &str = "access-without-token";
+/// Beyond this size a file becomes an older one.
 const MAX_AUDIT_BYTES: u64 = 8 << 20;
-/// Maximum number of bytes that are kept of a request's path.
+/// Number of older files of each kind. One program alone fills a file in minutes.
+const MAX_OLDER_TOKEN_FILES: usize = 8;
+const MAX_OLDER_OPEN_FILES: usize = 1;
+/// Maximum number of bytes that are kept of a request's path, and of its method.
 const MAX_PATH_BYTES: usize = 1_000;
+const MAX_METHOD_BYTES: usize = 32;
 /// Number of bytes that are read at once, from the end of the log on.
 const READ_BYTES: u64 = 256 << 10;
 /// Maximum length of a line in bytes: each byte of the path can be escaped.
@@ -39,17 +46,21 @@ pub(crate) struct AuditEntry {
     pub(crate) millis: u64,
 }
 
-/// Where an entry is: when it was written, and the byte of its file at which it begins. The file is the log, or the
-/// older one once the log has become that.
+/// Where an entry is: when it was written, and the byte of its file at which it begins. It stays there when the file
+/// becomes an older one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AuditPlace {
+struct AuditPlace {
     at: i64,
     offset: u64,
 }
 
 impl AuditPlace {
+    fn of(found: &FoundEntry) -> AuditPlace {
+        AuditPlace { at: found.1.at, offset: found.0 }
+    }
+
     /// Reads a place as [`Display`](std::fmt::Display) writes it.
-    pub(crate) fn parse(text: &str) -> Option<AuditPlace> {
+    fn parse(text: &str) -> Option<AuditPlace> {
         let (at, offset) = text.split_once('-')?;
         let is_number =
             |text: &str| (1..=MAX_PLACE_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -63,6 +74,45 @@ impl AuditPlace {
 impl std::fmt::Display for AuditPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.at, self.offset)
+    }
+}
+
+/// Where a page begins: at an entry with a token, marked `t`, and at one without, marked `n`. Of a kind that has no
+/// place, nothing is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AuditCursor {
+    with_token: Option<AuditPlace>,
+    without_token: Option<AuditPlace>,
+}
+
+impl AuditCursor {
+    /// Reads a cursor as [`Display`](std::fmt::Display) writes it.
+    pub(crate) fn parse(text: &str) -> Option<AuditCursor> {
+        let (first, second) = match text.split_once('n') {
+            Some((first, second)) => (first, Some(second)),
+            None => (text, None),
+        };
+        let without_token = match second {
+            None => None,
+            Some(place) => Some(AuditPlace::parse(place)?),
+        };
+        let with_token = match first {
+            "" => None,
+            marked => Some(AuditPlace::parse(marked.strip_prefix('t')?)?),
+        };
+        let cursor = AuditCursor { with_token, without_token };
+        (cursor != AuditCursor::default()).then_some(cursor)
+    }
+}
+
+impl std::fmt::Display for AuditCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (mark, place) in [('t', self.with_token), ('n', self.without_token)] {
+            if let Some(place) = place {
+                write!(f, "{mark}{place}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -101,63 +151,81 @@ fn read_backwards(file: &mut File, end: u64, limit: usize, found: &mut Vec<Found
     Ok(())
 }
 
-/// Returns whether the entry at a place is in this file.
-fn has_entry(file: &mut File, place: AuditPlace) -> std::io::Result<bool> {
+/// Returns the byte at which the entry at a place ends; `None` if it isn't in this file.
+fn entry_end(file: &mut File, place: AuditPlace) -> std::io::Result<Option<u64>> {
     file.seek(SeekFrom::Start(place.offset))?;
     let mut bytes = Vec::new();
     Read::take(&*file, MAX_LINE_BYTES).read_to_end(&mut bytes)?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(serde_json::from_slice::<AuditEntry>(line).is_ok_and(|entry| entry.at == place.at))
+    let is_there = serde_json::from_slice::<AuditEntry>(line).is_ok_and(|entry| entry.at == place.at);
+    Ok(is_there.then_some(place.offset + line.len() as u64))
 }
 
-/// The audit log of a workspace.
-pub(crate) struct AuditLog {
+/// A file that entries are added to, and the older ones that it became when it was too long.
+struct AuditFiles {
     folder: PathBuf,
+    name: &'static str,
+    max_bytes: u64,
+    max_older: usize,
     /// The open file and its length.
     file: Mutex<Option<(File, u64)>>,
 }
 
-impl AuditLog {
-    pub(crate) fn new(workspace: &Path) -> AuditLog {
-        AuditLog { folder: workspace.to_owned(), file: Mutex::new(None) }
+impl AuditFiles {
+    fn new(folder: &Path, name: &'static str, max_bytes: u64, max_older: usize) -> AuditFiles {
+        AuditFiles { folder: folder.to_owned(), name, max_bytes, max_older, file: Mutex::new(None) }
+    }
+
+    /// Returns the path of a file: 0 is the one that entries are added to, and higher numbers are older.
+    fn path(&self, number: usize) -> PathBuf {
+        let older = match number {
+            0 => String::new(),
+            1 => ".old".to_owned(),
+            _ => format!(".old.{number}"),
+        };
+        self.folder.join(format!("{}{older}.jsonl", self.name))
     }
 
     fn open(&self) -> std::io::Result<(File, u64)> {
-        let mut file = private_options().read(true).open(self.folder.join(AUDIT_FILE))?;
+        let mut file = private_options().read(true).open(self.path(0))?;
         let length = file.seek(SeekFrom::End(0))?;
         Ok((file, length))
     }
 
-    /// Adds a request.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be written; the request then isn't answered.
-    pub(crate) fn record(&self, mut entry: AuditEntry) -> std::io::Result<()> {
-        entry.path.truncate(entry.path.floor_char_boundary(MAX_PATH_BYTES));
-        let mut line = serde_json::to_vec(&entry)?;
-        line.push(b'\n');
+    /// Makes each file an older one. The oldest is replaced.
+    fn rotate(&self) -> std::io::Result<()> {
+        for number in (0..self.max_older).rev() {
+            match std::fs::rename(self.path(number), self.path(number + 1)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, line: &[u8]) -> std::io::Result<()> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut file, mut length) = match open.take() {
             Some(open) => open,
             None => self.open()?,
         };
-        if length > MAX_AUDIT_BYTES {
+        if length > self.max_bytes {
             drop(file);
-            std::fs::rename(self.folder.join(AUDIT_FILE), self.folder.join(OLDER_AUDIT_FILE))?;
+            self.rotate()?;
             (file, length) = self.open()?;
         }
-        file.write_all(&line)?;
+        file.write_all(line)?;
         *open = Some((file, length + line.len() as u64));
         Ok(())
     }
 
-    /// Opens the log and the older one, each with its length.
+    /// Opens all files, the newest first, each with its length.
     fn open_all(&self) -> std::io::Result<Vec<(File, u64)>> {
-        // Not while one becomes the other.
+        // Not while one becomes another.
         let _open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut files = Vec::new();
-        for name in [AUDIT_FILE, OLDER_AUDIT_FILE] {
-            match File::open(self.folder.join(name)) {
+        for number in 0..=self.max_older {
+            match File::open(self.path(number)) {
                 Ok(file) => {
                     let length = file.metadata()?.len();
                     files.push((file, length));
@@ -169,38 +237,90 @@ impl AuditLog {
         Ok(files)
     }
 
-    /// Returns requests, newest first: the newest, or those before the one at a place. If there are more, it also
-    /// returns the place of the last one.
+    /// Returns entries, newest first: from the newest on, or from the one at a place on.
+    fn read(&self, limit: usize, from: Option<AuditPlace>) -> std::io::Result<Vec<FoundEntry>> {
+        let mut files = self.open_all()?;
+        // How many files to leave out, and where in the first one to begin.
+        let mut begin = from.is_none().then_some((0, None));
+        if let Some(place) = from {
+            for (number, (file, _)) in files.iter_mut().enumerate() {
+                if begin.is_none()
+                    && let Some(end) = entry_end(file, place)?
+                {
+                    begin = Some((number, Some(end)));
+                }
+            }
+        }
+        // If the place is in none of them, what was before it is gone, too.
+        let Some((left_out, mut end)) = begin else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for (file, length) in files.iter_mut().skip(left_out) {
+            let end = end.take().unwrap_or(*length);
+            read_backwards(file, end, limit, &mut found)?;
+        }
+        Ok(found)
+    }
+}
+
+/// The audit log of a workspace.
+pub(crate) struct AuditLog {
+    with_token: AuditFiles,
+    without_token: AuditFiles,
+}
+
+impl AuditLog {
+    pub(crate) fn new(workspace: &Path) -> AuditLog {
+        AuditLog {
+            with_token: AuditFiles::new(workspace, TOKEN_LOG, MAX_AUDIT_BYTES, MAX_OLDER_TOKEN_FILES),
+            without_token: AuditFiles::new(workspace, OPEN_LOG, MAX_AUDIT_BYTES, MAX_OLDER_OPEN_FILES),
+        }
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// Returns an error if it can't be written; the request then isn't answered.
+    pub(crate) fn record(&self, mut entry: AuditEntry) -> std::io::Result<()> {
+        entry.path.truncate(entry.path.floor_char_boundary(MAX_PATH_BYTES));
+        entry.method.truncate(entry.method.floor_char_boundary(MAX_METHOD_BYTES));
+        let mut line = serde_json::to_vec(&entry)?;
+        line.push(b'\n');
+        let files = if entry.token.is_some() { &self.with_token } else { &self.without_token };
+        files.append(&line)
+    }
+
+    /// Returns requests, newest first: the newest, or those from a cursor on. If there are more, it also returns where
+    /// the next page begins.
     ///
     /// # Errors
     /// Returns an error if the log can't be read.
     pub(crate) fn page(
         &self,
         limit: usize,
-        before: Option<AuditPlace>,
-    ) -> std::io::Result<(Vec<AuditEntry>, Option<AuditPlace>)> {
-        let mut files = self.open_all()?;
-        // How many files to leave out, and where in the first one to begin.
-        let mut begin = before.is_none().then_some((0, None));
-        if let Some(place) = before {
-            for (number, (file, _)) in files.iter_mut().enumerate() {
-                if begin.is_none() && has_entry(file, place)? {
-                    begin = Some((number, Some(place.offset)));
-                }
-            }
+        from: Option<AuditCursor>,
+    ) -> std::io::Result<(Vec<AuditEntry>, Option<AuditCursor>)> {
+        let cursor = from.unwrap_or_default();
+        let read = |files: &AuditFiles, place: Option<AuditPlace>| {
+            let has_ended = from.is_some() && place.is_none();
+            if has_ended { Ok(Vec::new()) } else { files.read(limit.saturating_add(1), place) }
+        };
+        let mut with_token = read(&self.with_token, cursor.with_token)?.into_iter().peekable();
+        let mut without_token = read(&self.without_token, cursor.without_token)?.into_iter().peekable();
+        let mut entries = Vec::new();
+        while entries.len() < limit {
+            let has_token = match (with_token.peek(), without_token.peek()) {
+                (Some((_, one)), Some((_, other))) => one.at >= other.at,
+                (one, _) => one.is_some(),
+            };
+            let next = if has_token { with_token.next() } else { without_token.next() };
+            let Some((_, entry)) = next else { break };
+            entries.push(entry);
         }
-        // If the place is in neither file, what was before it is gone, too.
-        let Some((left_out, mut end)) = begin else { return Ok((Vec::new(), None)) };
-        let mut found = Vec::new();
-        for (file, length) in files.iter_mut().skip(left_out) {
-            let end = end.take().unwrap_or(*length);
-            read_backwards(file, end, limit.saturating_add(1), &mut found)?;
-        }
-        let has_more = found.len() > limit;
-        found.truncate(limit);
-        let place = |(offset, entry): &FoundEntry| AuditPlace { at: entry.at, offset: *offset };
-        let last = found.last().filter(|_| has_more).map(place);
-        Ok((found.into_iter().map(|(_, entry)| entry).collect(), last))
+        let next = AuditCursor {
+            with_token: with_token.peek().map(AuditPlace::of),
+            without_token: without_token.peek().map(AuditPlace::of),
+        };
+        Ok((entries, (next != AuditCursor::default()).then_some(next)))
     }
 }
 
@@ -208,58 +328,156 @@ impl AuditLog {
 mod tests {
     use super::*;
 
-    fn entry(at: i64) -> AuditEntry {
+    /// A folder for a log, removed at the end.
+    struct LogFolder(PathBuf);
+
+    impl LogFolder {
+        fn new() -> LogFolder {
+            let folder = std::env::temp_dir().join(format!("audit-{:016x}", rand::random::<u64>()));
+            std::fs::create_dir(&folder).expect("made");
+            LogFolder(folder)
+        }
+
+        /// A log whose files are short.
+        fn short_log(&self) -> AuditLog {
+            AuditLog {
+                with_token: AuditFiles::new(&self.0, TOKEN_LOG, 1_000, MAX_OLDER_TOKEN_FILES),
+                without_token: AuditFiles::new(&self.0, OPEN_LOG, 1_000, MAX_OLDER_OPEN_FILES),
+            }
+        }
+
+        fn write(&self, name: &str, text: String) {
+            std::fs::write(self.0.join(name), text).expect("written");
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = std::fs::read_dir(&self.0).expect("listed");
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for LogFolder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn entry(at: i64, token: Option<&str>) -> AuditEntry {
         let path = format!("/{at}/{}", "x".repeat(300));
-        AuditEntry { at, token: None, method: "GET".to_owned(), path, status: 200, millis: 0 }
+        AuditEntry { at, token: token.map(str::to_owned), method: "GET".to_owned(), path, status: 200, millis: 0 }
     }
 
-    fn lines(numbers: std::ops::Range<i64>) -> String {
-        numbers.map(|at| serde_json::to_string(&entry(at)).expect("JSON") + "\n").collect()
+    fn lines(numbers: impl Iterator<Item = i64>, token: Option<&str>) -> String {
+        numbers.map(|at| serde_json::to_string(&entry(at, token)).expect("JSON") + "\n").collect()
     }
 
-    /// Reads all pages. `between` is called before each but the first.
-    fn all_pages(log: &AuditLog, limit: usize, mut between: impl FnMut()) -> Vec<i64> {
-        let (mut all, mut before) = (Vec::new(), None);
+    /// Reads all pages from a cursor on. `between` is called before each but the first.
+    fn pages_from(log: &AuditLog, mut from: Option<AuditCursor>, limit: usize, mut between: impl FnMut()) -> Vec<i64> {
+        let mut all = Vec::new();
         loop {
-            let (entries, next) = log.page(limit, before).expect("a page");
+            let (entries, next) = log.page(limit, from).expect("a page");
             assert!(entries.len() <= limit);
             all.extend(entries.into_iter().map(|entry| entry.at));
             let Some(next) = next else { return all };
-            assert_eq!(AuditPlace::parse(&next.to_string()), Some(next));
-            before = Some(next);
+            assert_eq!(AuditCursor::parse(&next.to_string()), Some(next));
+            from = Some(next);
             between();
         }
     }
 
+    fn all_pages(log: &AuditLog, limit: usize, between: impl FnMut()) -> Vec<i64> {
+        pages_from(log, None, limit, between)
+    }
+
+    fn newest_first(first: i64, end: i64) -> Vec<i64> {
+        (first..end).rev().collect()
+    }
+
     #[test]
-    fn pages_go_back_through_both_files() {
-        let folder = std::env::temp_dir().join(format!("audit-{:016x}", rand::random::<u64>()));
-        std::fs::create_dir(&folder).expect("made");
-        let log = AuditLog::new(&folder);
+    fn pages_go_back_through_all_files() {
+        let folder = LogFolder::new();
+        let log = AuditLog::new(&folder.0);
         assert_eq!(log.page(5, None).expect("a page"), (Vec::new(), None));
-        // Larger than what is read at once, with a line that is none.
-        std::fs::write(folder.join(OLDER_AUDIT_FILE), lines(0..1_500) + "broken\n").expect("written");
-        std::fs::write(folder.join(AUDIT_FILE), lines(1_500..3_000)).expect("written");
-        let newest_first = |first: i64, end: i64| (first..end).rev().collect::<Vec<_>>();
+        // Larger than what is read at once, with a line that is none. Earlier versions had all in these files.
+        let all = Some("0123456789ab");
+        folder.write("access-log.old.2.jsonl", lines(0..500, None));
+        folder.write("access-log.old.jsonl", lines(500..1_500, all) + "broken\n");
+        folder.write("access-log.jsonl", lines((1_500..3_000).filter(|at| at % 3 != 0), all));
+        folder.write("access-without-token.jsonl", lines((1_500..3_000).filter(|at| at % 3 == 0), None));
         for limit in [7, 1_000, 1_500, 2_999, 3_000, 5_000] {
             assert_eq!(all_pages(&log, limit, || {}), newest_first(0, 3_000), "{limit}");
         }
         // What is added meanwhile moves no page.
-        assert_eq!(all_pages(&log, 400, || log.record(entry(9_999)).expect("recorded")), newest_first(0, 3_000));
+        let add = || [all, None].into_iter().for_each(|token| log.record(entry(9_999, token)).expect("recorded"));
+        assert_eq!(all_pages(&log, 400, add), newest_first(0, 3_000));
         // The log becomes the older one between two pages.
         let (first, next) = log.page(10, None).expect("a page");
-        assert_eq!(first.len(), 10);
-        std::fs::rename(folder.join(AUDIT_FILE), folder.join(OLDER_AUDIT_FILE)).expect("renamed");
-        std::fs::write(folder.join(AUDIT_FILE), lines(20_000..20_003)).expect("written");
-        let (second, _) = log.page(1, next).expect("a page");
-        assert_eq!(second.iter().map(|entry| entry.at).collect::<Vec<_>>(), [first[9].at - 1]);
+        assert!(first.iter().all(|entry| entry.at == 9_999) && first.len() == 10, "{first:?}");
+        std::fs::rename(log.with_token.path(0), log.with_token.path(1)).expect("renamed");
+        folder.write("access-log.jsonl", lines(20_000..20_003, all));
+        // Seven of each kind were added; the file from 500 on was replaced.
+        let rest = [vec![9_999; 4], newest_first(1_500, 3_000), newest_first(0, 500)].concat();
+        assert_eq!(pages_from(&log, next, 400, || {}), rest);
         assert_eq!(log.page(4, None).expect("a page").0.len(), 4);
-        // A place that is gone, and none at all.
-        std::fs::remove_file(folder.join(OLDER_AUDIT_FILE)).expect("removed");
+        // Places that are gone.
+        std::fs::remove_file(log.with_token.path(1)).expect("removed");
+        std::fs::remove_file(log.without_token.path(0)).expect("removed");
         assert_eq!(log.page(1, next).expect("a page"), (Vec::new(), None));
-        for wrong in ["", "-", "1", "1-", "-1", "+1-2", "1-2-3", "a-1", "1-18446744073709551616"] {
-            assert_eq!(AuditPlace::parse(wrong), None, "{wrong}");
+    }
+
+    #[test]
+    fn a_cursor_names_each_file_once() {
+        let place = Some(AuditPlace { at: 12, offset: 3 });
+        let (none, both) = (AuditCursor::default(), AuditCursor { with_token: place, without_token: place });
+        for (text, cursor) in [
+            ("t12-3", AuditCursor { with_token: place, ..none }),
+            ("n12-3", AuditCursor { without_token: place, ..none }),
+            ("t12-3n12-3", both),
+        ] {
+            assert_eq!((AuditCursor::parse(text), cursor.to_string().as_str()), (Some(cursor), text));
         }
-        std::fs::remove_dir_all(folder).expect("removed");
+        for wrong in
+            ["", "-", "1", "1-2", "t", "tn", "t1-", "t-1", "n1-2t1-2", "t1-2n", "t1-2t1-2", "n1-18446744073709551616"]
+        {
+            assert_eq!(AuditCursor::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn requests_without_a_token_push_out_no_others() {
+        let folder = LogFolder::new();
+        let log = folder.short_log();
+        // Neither a long path nor a long method hides what was before it.
+        let mut first = entry(0, Some("0123456789ab"));
+        first.path = "\u{1}".repeat(50_000);
+        first.method = "X".repeat(50_000);
+        log.record(first).expect("recorded");
+        log.record(entry(1, Some("0123456789ab"))).expect("recorded");
+        (2..1_000).for_each(|at| log.record(entry(at, None)).expect("recorded"));
+        let all = all_pages(&log, 1, || {});
+        assert!(all.ends_with(&[1, 0]) && all[0] == 999 && (4..20).contains(&all.len()), "{all:?}");
+        let open = ["access-without-token.jsonl", "access-without-token.old.jsonl"];
+        assert_eq!(folder.names(), [["access-log.jsonl", "access-log.old.jsonl"], open].concat());
+    }
+
+    #[test]
+    fn the_oldest_file_is_replaced() {
+        let folder = LogFolder::new();
+        let log = folder.short_log();
+        let count = |name: &str| folder.names().iter().filter(|known| *known == name).count();
+        (0..200).for_each(|at| log.record(entry(at, Some("0123456789ab"))).expect("recorded"));
+        let kept = all_pages(&log, 10, || {});
+        assert_eq!(kept, newest_first(kept[kept.len() - 1], 200));
+        // Each file has three entries: the third makes it too long.
+        assert!((8 * 3..=9 * 3).contains(&kept.len()), "{kept:?}");
+        assert_eq!(folder.names().len(), 9);
+        assert_eq!((count("access-log.old.8.jsonl"), count("access-log.old.9.jsonl")), (1, 0));
+        // A file that's missing holds up none of the others.
+        std::fs::remove_file(log.with_token.path(4)).expect("removed");
+        (200..210).for_each(|at| log.record(entry(at, Some("0123456789ab"))).expect("recorded"));
+        assert_eq!(all_pages(&log, 10, || {})[0], 209);
     }
 }

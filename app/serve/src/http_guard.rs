@@ -167,6 +167,14 @@ enum Admitted {
     Browser(BrowserSession),
 }
 
+/// Admits a request for what needs no token, unless there were too many.
+fn admit_anyone(state: &HttpState) -> Result<Admitted, ProblemDetails> {
+    match state.open_requests.check() {
+        Ok(()) => Ok(Admitted::Anyone),
+        Err(_) => Err(too_many("too many requests without a token")),
+    }
+}
+
 /// Decides who makes a request, and whether it's answered.
 fn admit(state: &HttpState, request: &Request) -> Result<Admitted, ProblemDetails> {
     if state.connections() > MAX_CONNECTIONS {
@@ -178,12 +186,12 @@ fn admit(state: &HttpState, request: &Request) -> Result<Admitted, ProblemDetail
         // A front end in a browser can't send a token with a WebSocket; its first message brings it.
         let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
         let is_open = method == Method::GET && (OPEN_PATHS.contains(&path) || brings_token);
-        return if is_open { Ok(Admitted::Anyone) } else { check_token(state, headers).map(Admitted::Program) };
+        return if is_open { admit_anyone(state) } else { check_token(state, headers).map(Admitted::Program) };
     }
     check_origin_named(method, headers)?;
     match check_browser(state, headers)? {
         Some(session) => Ok(Admitted::Browser(session)),
-        None if companion::is_open_path(path) => Ok(Admitted::Anyone),
+        None if companion::is_open_path(path) => admit_anyone(state),
         None => Err(ProblemDetails::new(StatusCode::UNAUTHORIZED, "This browser isn't paired.")),
     }
 }

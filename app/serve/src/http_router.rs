@@ -127,8 +127,8 @@ fn complete_description(mut described: Value) -> Value {
             for operation in operations.values_mut().filter(|operation| operation["responses"].is_object()) {
                 operation["responses"]["default"] = problem.clone();
             }
-            let parameters = operations.get_mut("put").and_then(|put| put["parameters"].as_array_mut());
-            for parameter in parameters.into_iter().flatten() {
+            let parameters = operations.get_mut("put").and_then(|put| put.get_mut("parameters"));
+            for parameter in parameters.and_then(Value::as_array_mut).into_iter().flatten() {
                 // Only this value is taken for what is written.
                 if parameter["name"] == "If-None-Match" {
                     parameter["schema"] = json!({"type": "string", "enum": ["*"]});

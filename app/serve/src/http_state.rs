@@ -45,6 +45,9 @@ const REQUEST_BURST: u32 = 1_000;
 /// Requests a second without a valid token, and how many may come at once.
 const REFUSALS_PER_SECOND: u32 = 20;
 const REFUSAL_BURST: u32 = 200;
+/// Requests a second for what needs no token, and how many may come at once.
+const OPEN_REQUESTS_PER_SECOND: u32 = 50;
+const OPEN_REQUEST_BURST: u32 = 400;
 
 /// Maximum number of front ends that are connected at `/api/v1/agent`.
 const MAX_AGENT_SOCKETS: usize = 32;
@@ -63,6 +66,8 @@ pub(crate) struct HttpState {
     pub(crate) has_tls: bool,
     pub(crate) rates: DefaultKeyedRateLimiter<String>,
     pub(crate) refusals: DefaultDirectRateLimiter,
+    /// The rate of requests for what needs no token.
+    pub(crate) open_requests: DefaultDirectRateLimiter,
     pub(crate) feed: Arc<EventFeed>,
     pub(crate) tasks: Arc<TaskQueue>,
     pub(crate) mcp: HttpMcpServers,
@@ -89,11 +94,10 @@ impl HttpState {
         host_names: Vec<String>,
         has_tls: bool,
     ) -> HttpState {
-        let per_second = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
-        let quota = Quota::per_second(per_second(REQUESTS_PER_SECOND)).allow_burst(per_second(REQUEST_BURST));
+        let count = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        let quota = |rate, burst| Quota::per_second(count(rate)).allow_burst(count(burst));
         let feed = Arc::new(EventFeed::new(commands.clone()));
         let approvals = ApprovalRequests::new(workspace);
-        let refusals = Quota::per_second(per_second(REFUSALS_PER_SECOND)).allow_burst(per_second(REFUSAL_BURST));
         HttpState {
             tokens: TokenStore::new(workspace),
             pairing: PairingCodes::new(workspace),
@@ -101,8 +105,9 @@ impl HttpState {
             audit: AuditLog::new(workspace),
             host_names,
             has_tls,
-            rates: RateLimiter::keyed(quota),
-            refusals: RateLimiter::direct(refusals),
+            rates: RateLimiter::keyed(quota(REQUESTS_PER_SECOND, REQUEST_BURST)),
+            refusals: RateLimiter::direct(quota(REFUSALS_PER_SECOND, REFUSAL_BURST)),
+            open_requests: RateLimiter::direct(quota(OPEN_REQUESTS_PER_SECOND, OPEN_REQUEST_BURST)),
             feed: feed.clone(),
             tasks: Arc::new(TaskQueue::new(commands.clone())),
             mcp: HttpMcpServers::new(commands.clone(), feed, TokenStore::new(workspace)),

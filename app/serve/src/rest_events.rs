@@ -1,7 +1,7 @@
 //! REST: events as they happen, tokens, and the audit log.
 
 use crate::access_tokens::{AccessToken, TokenStore, TokenStoreError};
-use crate::audit_log::{AuditEntry, AuditPlace};
+use crate::audit_log::{AuditCursor, AuditEntry};
 use crate::clock::unix_millis;
 use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
@@ -174,7 +174,7 @@ pub(crate) struct AuditQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
     /// Where to begin: `next_cursor` of the last page. Older requests follow.
-    #[param(pattern = "^[0-9]{1,15}-[0-9]{1,15}$")]
+    #[param(pattern = "^(t[0-9]{1,15}-[0-9]{1,15}(n[0-9]{1,15}-[0-9]{1,15})?|n[0-9]{1,15}-[0-9]{1,15})$")]
     cursor: Option<String>,
 }
 
@@ -196,10 +196,10 @@ pub(crate) async fn list_audit(
     caller.ensure_all_volumes()?;
     let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
     let wrong = || ProblemDetails::new(StatusCode::BAD_REQUEST, "`cursor` is the `next_cursor` of another page");
-    let before = query.cursor.map(|cursor| AuditPlace::parse(&cursor).ok_or_else(wrong)).transpose()?;
-    let page = caller.state.audit.page(usize::try_from(limit).unwrap_or(usize::MAX), before);
+    let from = query.cursor.map(|cursor| AuditCursor::parse(&cursor).ok_or_else(wrong)).transpose()?;
+    let page = caller.state.audit.page(usize::try_from(limit).unwrap_or(usize::MAX), from);
     let unreadable =
         |_| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "the audit log in the workspace can't be read");
-    let (entries, last) = page.map_err(unreadable)?;
-    Ok(Json(AuditList { entries, next_cursor: last.map(|place| place.to_string()) }))
+    let (entries, next) = page.map_err(unreadable)?;
+    Ok(Json(AuditList { entries, next_cursor: next.map(|cursor| cursor.to_string()) }))
 }

@@ -205,8 +205,8 @@ fn a_browser_is_paired_once_and_signs_out() {
     server.send("", "GET", "/", &[("Cookie", &cookie), ("Sec-Fetch-Site", "cross-site")], "").page(403, "other sites");
     let listed = house.run(&["tokens"]).good().text();
     assert!(listed.contains("Ada's <phone>  (browser)") && listed.contains("read,write,run,approve"), "{listed}");
-    for file in ["W/access-log.jsonl", "W/pairing-codes.json", "W/access-tokens.json"] {
-        let kept = String::from_utf8(house.read(file)).expect("text");
+    for file in ["access-log.jsonl", "access-without-token.jsonl", "pairing-codes.json", "access-tokens.json"] {
+        let kept = String::from_utf8(house.read(&format!("W/{file}"))).expect("text");
         assert!(!kept.contains(code) && !kept.contains(shown), "{file}");
     }
     // Signing out, and revoking from a terminal.

@@ -77,6 +77,41 @@ fn who_asks_too_often_waits_and_others_do_not() {
 }
 
 #[test]
+fn who_has_no_token_is_limited_and_pushes_nothing_out_of_the_log() {
+    const COUNT: usize = 1_600;
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let admin = token(&house, "admin", &["--scopes", "admin"]);
+    let server = Server::new(&house);
+    server.get(&read, VOLUMES).code(200);
+    // 400 requests at once for what needs no token, and 50 a second.
+    let answers = ask_often(&server, "", "/api/v1/docs.css", COUNT);
+    let (answered, limited) = (count_status(&answers, 200), count_status(&answers, 429));
+    assert_eq!(answered + limited, COUNT);
+    assert!(answered >= 400 && limited > 0, "{answered} were answered");
+    assert!(answers.contains("too many requests without a token"));
+    assert_eq!(answers.to_lowercase().matches("retry-after: 1\r\n").count(), limited);
+    // They're recorded apart from those with a token, who are answered as ever.
+    server.get(&read, VOLUMES).code(200);
+    let recorded = |name: &str| String::from_utf8(house.read(name)).expect("text").lines().count();
+    assert_eq!((recorded("W/access-without-token.jsonl"), recorded("W/access-log.jsonl")), (COUNT, 2));
+    // The log is read as one: the newest first.
+    let mut entries = Vec::new();
+    let mut query = "limit=1000".to_owned();
+    while entries.len() <= COUNT {
+        let page = server.get(&admin, &format!("/api/v1/audit?{query}")).code(200).json();
+        entries.extend(page["entries"].as_array().expect("a list").iter().cloned());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        query = format!("limit=1000&cursor={next}");
+    }
+    let named = |entry: &Value| entry["token"].is_string() && entry["path"] == VOLUMES;
+    assert!(named(&entries[0]), "{}", entries[0]);
+    assert_eq!(entries.iter().filter(|entry| named(entry)).count(), 2);
+    assert_eq!(entries.iter().filter(|entry| entry["token"].is_null()).count(), COUNT);
+    server.end();
+}
+
+#[test]
 fn beyond_the_maximum_of_connections_requests_are_refused_until_some_end() {
     // This process holds one end of each.
     if host::rlimits::raise_open_file_limit() < 2 * MAX_CONNECTIONS {

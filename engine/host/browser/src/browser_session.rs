@@ -4,6 +4,7 @@ use crate::browser_process::{BrowserPipes, BrowserProcess};
 use crate::devtools_pipe::{CallLimit, DevToolsPipe, POLL_INTERVAL};
 use crate::installed_browser::{SandboxUser, find_browser, sandbox_user};
 use crate::page_events::{BrowserTabs, EventHandler};
+use crate::page_gate::{HostResolver, resolve_by_system};
 use crate::{
     BrowserAnswer, BrowserError, BrowserRequest, BrowserSetup, MAX_BROWSERS, PagePolicy, START_TIMEOUT, page_actions,
 };
@@ -32,17 +33,18 @@ impl Drop for BrowserSession {
 impl BrowserSession {
     fn start(
         setup: &BrowserSetup,
-        policy: Arc<dyn PagePolicy>,
+        (policy, resolver): (Arc<dyn PagePolicy>, &HostResolver),
         limit: CallLimit<'_>,
         on_start: &dyn Fn(&Arc<BrowserProcess>),
     ) -> Result<BrowserSession, BrowserError> {
         let program = find_browser(setup.program.as_deref())?;
-        let first = BrowserSession::start_program(&program, setup, (policy.clone(), true), limit, on_start);
-        match first {
+        let attempt = |is_sandboxed| {
+            let network = (policy.clone(), resolver.clone());
+            BrowserSession::start_program(&program, setup, network, is_sandboxed, (limit, on_start))
+        };
+        match attempt(true) {
             // Root's browser runs as a user without rights, so that it has one wall left. Others get both or none.
-            Err(BrowserError::NoSandbox(_)) if sandbox_user() != SandboxUser::Same => {
-                BrowserSession::start_program(&program, setup, (policy, false), limit, on_start)
-            }
+            Err(BrowserError::NoSandbox(_)) if sandbox_user() != SandboxUser::Same => attempt(false),
             other => other,
         }
     }
@@ -50,15 +52,15 @@ impl BrowserSession {
     fn start_program(
         program: &Path,
         setup: &BrowserSetup,
-        (policy, is_sandboxed): (Arc<dyn PagePolicy>, bool),
-        limit: CallLimit<'_>,
-        on_start: &dyn Fn(&Arc<BrowserProcess>),
+        (policy, resolver): (Arc<dyn PagePolicy>, HostResolver),
+        is_sandboxed: bool,
+        (limit, on_start): (CallLimit<'_>, &dyn Fn(&Arc<BrowserProcess>)),
     ) -> Result<BrowserSession, BrowserError> {
         let (process, BrowserPipes { input, output }) =
             BrowserProcess::start(program, setup.memory_bytes, is_sandboxed)?;
         on_start(&process);
         let pipe = Arc::new(DevToolsPipe::new(input));
-        let handler = Arc::new(EventHandler { tabs: Mutex::new(BrowserTabs::default()), policy });
+        let handler = Arc::new(EventHandler { tabs: Mutex::new(BrowserTabs::default()), policy, resolver });
         let (reader, events) = (pipe.clone(), handler.clone());
         std::thread::spawn(move || {
             let answering = reader.clone();
@@ -114,9 +116,15 @@ impl BrowserSlot {
 }
 
 /// The browsers of all runs.
-#[derive(Default)]
 pub struct BrowserPool {
     slots: Mutex<HashMap<DocId, Arc<BrowserSlot>>>,
+    resolver: HostResolver,
+}
+
+impl Default for BrowserPool {
+    fn default() -> BrowserPool {
+        BrowserPool::with_resolver(Arc::new(resolve_by_system))
+    }
 }
 
 impl Drop for BrowserPool {
@@ -126,6 +134,11 @@ impl Drop for BrowserPool {
 }
 
 impl BrowserPool {
+    /// Returns a pool whose pages find the addresses of hosts by this function.
+    pub(crate) fn with_resolver(resolver: HostResolver) -> BrowserPool {
+        BrowserPool { slots: Mutex::default(), resolver }
+    }
+
     fn slots(&self) -> MutexGuard<'_, HashMap<DocId, Arc<BrowserSlot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +189,7 @@ impl BrowserPool {
                     process.kill("its run has ended");
                 }
             };
-            match BrowserSession::start(setup, policy, limit, &register) {
+            match BrowserSession::start(setup, (policy, &self.resolver), limit, &register) {
                 Ok(started) => *session = Some(started),
                 Err(error) => {
                     self.slots().remove(&run);

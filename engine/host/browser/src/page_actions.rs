@@ -3,7 +3,7 @@
 use crate::browser_session::BrowserSession;
 use crate::devtools_pipe::{CallLimit, POLL_INTERVAL};
 use crate::page_events::{DownloadState, MAX_NOTICE_CHARS, PageDownload, PageTab, shortened};
-use crate::page_gate::{OpenOrigin, PageGate, resolve};
+use crate::page_gate::{HostResolver, OpenOrigin, PageGate};
 use crate::page_keys::{find_key, key_names};
 use crate::page_tree::{find_element, write_tree};
 use crate::{
@@ -116,11 +116,15 @@ pub(crate) fn perform(
 }
 
 /// Resolves a host on another thread, because the system's resolver can't be interrupted.
-fn resolve_host(origin: &PageOrigin, limit: CallLimit<'_>) -> Result<Vec<SocketAddr>, BrowserError> {
+fn resolve_host(
+    resolver: HostResolver,
+    origin: &PageOrigin,
+    limit: CallLimit<'_>,
+) -> Result<Vec<SocketAddr>, BrowserError> {
     let (tell, told) = channel();
     let (host, port) = (origin.host.clone(), origin.port);
     // Nobody may wait any more.
-    std::thread::spawn(move || _ = tell.send(resolve(&host, port)));
+    std::thread::spawn(move || _ = tell.send(resolver(&host, port)));
     let until = Instant::now() + COMMAND_TIMEOUT;
     loop {
         match told.try_recv() {
@@ -147,7 +151,7 @@ fn open(
 ) -> Result<BrowserAnswer, BrowserError> {
     let policy = &browser.handler.policy;
     let origin = policy.origin_of(url).ok_or_else(|| BrowserError::Address(url.to_owned()))?;
-    let found = resolve_host(&origin, limit)?;
+    let found = resolve_host(browser.handler.resolver.clone(), &origin, limit)?;
     let may_reach = |ip: &IpAddr| policy.is_public(*ip) || inside.contains(ip);
     let ips: Vec<IpAddr> = found.iter().map(SocketAddr::ip).collect();
     if !ips.iter().any(may_reach) {
@@ -219,7 +223,7 @@ fn new_tab(browser: &BrowserSession, limit: CallLimit<'_>) -> Result<(), Browser
     let request =
         |session: &str, method, params: &Value| browser.pipe.request(session, method, params, (limit, COMMAND_TIMEOUT));
     let system = |source| BrowserError::System { what: "starting the page's proxy", source };
-    let gate = PageGate::open(browser.handler.policy.clone()).map_err(system)?;
+    let gate = PageGate::open(browser.handler.policy.clone(), browser.handler.resolver.clone()).map_err(system)?;
     let proxy = json!({"proxyServer": gate.address(), "proxyBypassList": "<-loopback>", "disposeOnDetach": true});
     let made = request("", "Target.createBrowserContext", &proxy).inspect_err(|_| gate.close())?;
     let context = made["browserContextId"].as_str().unwrap_or_default().to_owned();

@@ -2,7 +2,7 @@
 //! waiting: a page that wants to leave an approved site is stopped there.
 
 use crate::devtools_pipe::{DevToolsEvent, DevToolsPipe};
-use crate::page_gate::{OpenOrigin, PageGate};
+use crate::page_gate::{HostResolver, OpenOrigin, PageGate};
 use crate::{MAX_DOWNLOAD_BYTES, MAX_DOWNLOADS, PageOrigin, PagePolicy};
 use agent::prompt_quote::quote_inline;
 use serde_json::{Value, json};
@@ -103,6 +103,7 @@ impl BrowserTabs {
 pub(crate) struct EventHandler {
     pub(crate) tabs: Mutex<BrowserTabs>,
     pub(crate) policy: Arc<dyn PagePolicy>,
+    pub(crate) resolver: HostResolver,
 }
 
 /// Returns a text of a page on one line, shortened.

@@ -19,6 +19,9 @@ const MAX_TRIED_ADDRESSES: usize = 4;
 /// Maximum number of remarks that are kept until they're read.
 const MAX_REMARKS: usize = 10;
 
+/// Finds the addresses of a host, each with the port.
+pub(crate) type HostResolver = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+
 /// An origin that pages may be opened at, and the addresses outside the public internet that it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenOrigin {
@@ -29,6 +32,7 @@ pub(crate) struct OpenOrigin {
 /// The proxy of a tab.
 pub(crate) struct PageGate {
     policy: Arc<dyn PagePolicy>,
+    resolver: HostResolver,
     port: u16,
     /// The origins that the tab shows, or is about to show.
     shown: Mutex<Vec<OpenOrigin>>,
@@ -49,10 +53,11 @@ enum GateRefusal {
 
 impl PageGate {
     /// Starts a proxy on a free port of this machine.
-    pub(crate) fn open(policy: Arc<dyn PagePolicy>) -> io::Result<Arc<PageGate>> {
+    pub(crate) fn open(policy: Arc<dyn PagePolicy>, resolver: HostResolver) -> io::Result<Arc<PageGate>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let gate = Arc::new(PageGate {
             policy,
+            resolver,
             port: listener.local_addr()?.port(),
             shown: Mutex::default(),
             received: AtomicU64::new(0),
@@ -173,7 +178,8 @@ impl PageGate {
             self.remark(format!("The page could not load from {host}, which is not on the list of hosts."));
             return Err(GateRefusal::Forbidden);
         }
-        let found = resolve(host, port).map_err(|_| GateRefusal::NoHost)?;
+        // Once: what is checked below is what is connected to.
+        let found = (self.resolver)(host, port).map_err(|_| GateRefusal::NoHost)?;
         let inside: Vec<IpAddr> = {
             let shown = self.shown();
             let here = shown.iter().filter(|open| open.origin.host == host && open.origin.port == port);
@@ -191,8 +197,8 @@ impl PageGate {
     }
 }
 
-/// Resolves a host to its addresses.
-pub(crate) fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+/// Resolves a host to its addresses, as the system does.
+pub(crate) fn resolve_by_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((host, port).to_socket_addrs()?.collect())
 }
 
@@ -312,7 +318,7 @@ mod tests {
                 while stream.write_all(&[7; 4096]).is_ok() {}
             }
         });
-        let gate = PageGate::open(Arc::new(TestPolicy)).expect("opened");
+        let gate = PageGate::open(Arc::new(TestPolicy), Arc::new(resolve_by_system)).expect("opened");
         let four = [&[5, 1, 0, 1, 127, 0, 0, 1][..], &port.to_be_bytes()].concat();
         let six = [&[5, 1, 0, 4][..], &Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets(), &port.to_be_bytes()].concat();
         for request in [&four, &six, &named("localhost", port), &named("LOCALHOST.", port), &named("127.0.0.1", port)] {
@@ -340,6 +346,41 @@ mod tests {
         assert!(gate.take_remarks().concat().contains("cut off"));
         gate.show_only(None);
         assert_eq!(ask(&gate, &named("localhost", port)).1, [5, 2]);
+        gate.close();
+    }
+
+    #[test]
+    fn the_address_of_a_changing_name_is_checked_at_each_connection() {
+        let (first, second) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
+        let server = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+        let port = server.local_addr().expect("bound").port();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for stream in server.incoming() {
+                let reached = stream.expect("a client").local_addr().expect("bound").ip();
+                _ = tell.send(reached); // the test may be over
+            }
+        });
+        // One answer for each look-up. A second look-up for one connection would take the next one's answer.
+        let answers = Mutex::new(vec![vec![second, first], vec![second], vec![first]]);
+        let resolver = move |_: &str, port: u16| -> io::Result<Vec<SocketAddr>> {
+            let answer = answers.lock().expect("no panic").pop().ok_or(io::ErrorKind::NotFound)?;
+            Ok(answer.into_iter().map(|ip| SocketAddr::from((ip, port))).collect())
+        };
+        let gate = PageGate::open(Arc::new(TestPolicy), Arc::new(resolver)).expect("opened");
+        let host = "rebind.example";
+        let origin = PageOrigin { scheme: "http".to_owned(), host: host.to_owned(), port };
+        gate.let_in(OpenOrigin { origin, inside: vec![IpAddr::V4(first)] });
+        let (_open, answer) = ask(&gate, &named(host, port));
+        assert_eq!(answer, [5, 0], "the address that was approved");
+        assert_eq!(ask(&gate, &named(host, port)).1, [5, 2], "another address of this machine");
+        assert!(gate.take_remarks().concat().contains("inside your network"));
+        let (_mixed, answer) = ask(&gate, &named(host, port));
+        assert_eq!(answer, [5, 0], "the approved one of two");
+        assert_eq!(ask(&gate, &named(host, port)).1, [5, 4], "no address any more");
+        let reached = [told.recv().expect("a connection"), told.recv().expect("a connection")];
+        assert_eq!(reached, [IpAddr::V4(first); 2]);
+        assert!(told.try_recv().is_err());
         gate.close();
     }
 }
