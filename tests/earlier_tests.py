@@ -41,7 +41,7 @@ SUCCESSORS = {
     ),
     "the_map_of_architecture_is_the_tree": (
         "0aecbf60",
-        "ARCHITECTURE.md lists no files any more, but has a paragraph for each crate.",
+        "ARCHITECTURE.md no longer lists files, but has a paragraph for each crate.",
         ["architecture_describes_every_crate_and_names_files_that_are_there"],
     ),
 }
