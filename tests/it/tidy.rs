@@ -757,6 +757,23 @@ fn architecture_describes_every_crate_and_names_files_that_are_there() {
 }
 
 #[test]
+fn the_changelog_has_only_the_headings_of_its_form() {
+    const KINDS: [&str; 6] = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+    let text = read("CHANGELOG.md");
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    for (line, number) in text.lines().zip(1..) {
+        let Some((level, heading)) = line.split_once(' ').filter(|(level, _)| level.starts_with('#')) else { continue };
+        match level {
+            "#" => {}
+            "##" => seen.clear(),
+            "###" if KINDS.contains(&heading) && seen.insert(heading) => {}
+            _ => found.push(format!("CHANGELOG.md:{number}: {heading}: once for each version: {}", KINDS.join(", "))),
+        }
+    }
+    report("The form of CHANGELOG.md is Keep a Changelog's.", &found);
+}
+
+#[test]
 fn manifests_take_versions_and_lints_from_the_workspace() {
     let mut found = Vec::new();
     for (_, folder) in Graph::read().folders() {
