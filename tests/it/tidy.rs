@@ -293,6 +293,8 @@ const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/sess
 /// The maximum number of files in which the window's root object has methods. All other methods belong to a group of
 /// its state and take the groups that they need. The number may only shrink.
 const MAX_APP_WINDOW_FILES: usize = 12;
+/// Methods of the window for tests, behind a feature. They aren't counted.
+const TEST_ACCESS_FILE: &str = "app/window/src/test_access.rs";
 
 /// The page that names tests for the promises of the references.
 const ROWS_PAGE: &str = "docs/rows/agents.md";
@@ -686,7 +688,7 @@ fn the_window_has_few_methods_on_its_root_object() {
     let sources = sources();
     let inside = sources.iter().filter(|source| source.path.starts_with("app/window/src/"));
     let files: Vec<&str> = inside
-        .filter(|source| source.shipped.contains("impl AppWindow {"))
+        .filter(|source| source.shipped.contains("impl AppWindow {") && source.path != TEST_ACCESS_FILE)
         .map(|source| source.path.as_str())
         .collect();
     let mut found = Vec::new();
@@ -697,6 +699,22 @@ fn the_window_has_few_methods_on_its_root_object() {
         ));
     }
     report("A method of the window belongs to the group of state that it changes; the number only shrinks.", &found);
+}
+
+#[test]
+fn methods_for_tests_are_left_out_of_the_program() {
+    let mut found = Vec::new();
+    if !read("app/window/src/lib.rs").contains("#[cfg(feature = \"test-access\")]\nmod test_access;\n") {
+        found.push(format!("{TEST_ACCESS_FILE}: put it behind the feature test-access in app/window/src/lib.rs"));
+    }
+    for (name, folder) in Graph::read().folders().into_iter().filter(|(_, folder)| !folder.starts_with("tests/")) {
+        let manifest = read(&format!("{folder}Cargo.toml"));
+        let uses = manifest.lines().filter(|line| line.contains("test-access")).count();
+        if uses != usize::from(name == "window") {
+            found.push(format!("{folder}Cargo.toml: only tests and benchmarks turn on test-access"));
+        }
+    }
+    report("What only tests call isn't in the program that users build.", &found);
 }
 
 #[test]
@@ -761,6 +779,23 @@ fn tests_that_rows_name_exist() {
         }
     }
     report("Each row names tests that exist: name the one that shows the promise now.", &found);
+}
+
+#[test]
+fn the_changelog_has_only_the_headings_of_its_form() {
+    const KINDS: [&str; 6] = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+    let text = read("CHANGELOG.md");
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    for (line, number) in text.lines().zip(1..) {
+        let Some((level, heading)) = line.split_once(' ').filter(|(level, _)| level.starts_with('#')) else { continue };
+        match level {
+            "#" => {}
+            "##" => seen.clear(),
+            "###" if KINDS.contains(&heading) && seen.insert(heading) => {}
+            _ => found.push(format!("CHANGELOG.md:{number}: {heading}: once for each version: {}", KINDS.join(", "))),
+        }
+    }
+    report("The form of CHANGELOG.md is Keep a Changelog's.", &found);
 }
 
 #[test]

@@ -53,20 +53,23 @@ pub(super) fn built_without_hub() -> CliError {
 
 /// Returns the parts that a build may leave out, and how to get them.
 fn optional_parts() -> Vec<host::MachineCapability> {
+    // What follows the command to build with all features: not all of them are in `full`.
     let parts = [
-        ("browser tools", cfg!(feature = "browser")),
-        ("container tools", cfg!(feature = "containers")),
-        ("hub server", cfg!(feature = "hub")),
-        ("ONNX search models", cfg!(feature = "onnx")),
-        ("gRPC server", cfg!(feature = "grpc")),
+        ("browser tools", "", cfg!(feature = "browser")),
+        ("container tools", "", cfg!(feature = "containers")),
+        ("hub server", "", cfg!(feature = "hub")),
+        ("ONNX search models", "", cfg!(feature = "onnx")),
+        ("gRPC server", "", cfg!(feature = "grpc")),
+        ("science kernel", "", cfg!(feature = "science")),
+        ("OpenTelemetry export", ",otel", cfg!(feature = "otel")),
     ];
-    let capability = |(name, there): (&str, bool)| host::MachineCapability {
+    let capability = |(name, more, there): (&str, &str, bool)| host::MachineCapability {
         area: "build",
         name: name.to_owned(),
         there,
         note: match there {
             true => "built in".to_owned(),
-            false => format!("left out of this build; `{FULL_BUILD_COMMAND}` has it"),
+            false => format!("left out of this build; `{FULL_BUILD_COMMAND}{more}` has it"),
         },
     };
     parts.map(capability).into()

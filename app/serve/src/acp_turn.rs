@@ -397,9 +397,15 @@ impl PromptTurn {
         let call = CommandCall::json("approvals").flag("allow", allow).flag("deny", !allow);
         let outcome = self.commands.perform(&call.option("scope", Some(scope)).operands([approval]), &mut |_| {});
         // What was decided elsewhere at the same time needs no second decision.
-        if outcome.code != 0 && !self.is_over() && !outcome.reason().contains("nothing waits") {
+        if outcome.code != 0 && !self.is_over() && self.is_pending(approval) {
             self.send(answer_chunk(&format!("\n\n{}\n", outcome.reason())));
         }
+    }
+
+    /// Returns whether an approval still waits for a decision, or can't be looked up.
+    fn is_pending(&self, approval: &str) -> bool {
+        let listed = self.commands.perform(&CommandCall::json("approvals"), &mut |_| {});
+        listed.code != 0 || listed.lines().iter().any(|row| row["name"] == approval)
     }
 
     /// Tells the editor the title of the session.
@@ -428,4 +434,58 @@ fn permission_options(can_last: bool) -> Vec<PermissionOption> {
         options.push(PermissionOption::new("never", "Always deny", PermissionOptionKind::RejectAlways));
     }
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_calls::CommandOutcome;
+    use serde_json::json;
+    use std::io::{self, Write};
+
+    /// Refuses every decision, and lists these approvals.
+    struct RefusedDecisions(&'static str);
+
+    impl WorkspaceCommands for RefusedDecisions {
+        fn perform(&self, call: &CommandCall, _: &mut dyn FnMut(&str)) -> CommandOutcome {
+            match call.words.iter().any(|word| word == "--allow") {
+                true => {
+                    CommandOutcome { code: 2, messages: "tracebook: refused".to_owned(), ..CommandOutcome::default() }
+                }
+                false => CommandOutcome { output: self.0.into(), ..CommandOutcome::default() },
+            }
+        }
+    }
+
+    /// Keeps what the editor gets.
+    #[derive(Clone, Default)]
+    struct EditorInput(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for EditorInput {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("free").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_refused_decision_is_reported_unless_it_was_decided_elsewhere() {
+        let said = |listed| {
+            let input = EditorInput::default();
+            let peer = Arc::new(PeerConnection::new(Box::new(input.clone())));
+            let ids = ("session".to_owned(), "run".to_owned());
+            let turn =
+                PromptTurn::new(Arc::new(RefusedDecisions(listed)), peer, ids, PathBuf::new(), RequestId::Number(1));
+            turn.decide("12345678/t0c0", Ok(json!({"outcome": {"outcome": "selected", "optionId": "once"}})));
+            let bytes = input.0.lock().expect("free").clone();
+            String::from_utf8(bytes).expect("UTF-8")
+        };
+        let waiting = said("{\"name\": \"12345678/t0c1\"}\n{\"name\": \"12345678/t0c0\"}\n");
+        assert!(waiting.contains("refused"), "{waiting}");
+        assert_eq!(said("{\"name\": \"12345678/t0c1\"}\n"), "");
+    }
 }

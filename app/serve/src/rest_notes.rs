@@ -187,6 +187,16 @@ impl NoteAddress {
         Ok(found.filter(|note| note.path == self.path && note.volume == self.volume))
     }
 
+    /// Returns whether a file of any kind has exactly this path.
+    fn is_taken(&self, calls: &ToolCallContext<'_>) -> Result<bool, ProblemDetails> {
+        let listed = calls.perform(CommandCall::json("ls").option("volume", Some(&self.volume)));
+        let Some(Value::Array(rows)) = listed.value().filter(|_| listed.code == 0 && !listed.is_cut) else {
+            return Err(ProblemDetails::of_outcome(&listed));
+        };
+        let is_here = |row: &Value| row["path"] == self.path.as_str() && row["volume"] == self.volume.as_str();
+        Ok(rows.iter().any(|row| is_here(row) && row["kind"] != "skipped"))
+    }
+
     pub(crate) fn needed(&self, calls: &ToolCallContext<'_>) -> Result<NoteText, ProblemDetails> {
         let missing = || ProblemDetails::not_found(format!("there is no note {} in {}", self.path, self.volume));
         self.read(calls)?.ok_or_else(missing)
@@ -396,10 +406,8 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
     match outcome.code {
         0 => Ok(StatusCode::CREATED),
         2 if address.read(calls)?.is_some() => Err(exists()),
-        // A file that isn't a note, or whose name differs only in its case.
-        2 if outcome.reason().contains("already exists") => {
-            Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason()))
-        }
+        // A file that isn't a note, such as one that isn't UTF-8.
+        2 if address.is_taken(calls)? => Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason())),
         3 => unsaved_write(calls, address, &version, &outcome),
         _ => Err(ProblemDetails::of_outcome(&outcome)),
     }

@@ -1,4 +1,4 @@
-//! Window state, and the methods through which the program and its tests use it.
+//! Window state, and the methods through which the program uses it.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::settings::server_options;
@@ -6,7 +6,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::clipboard::ClipboardContent;
-use crate::shell::commands::{self, ShortcutTable};
+use crate::shell::commands::ShortcutTable;
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::{HostLink, SafeMode};
 use crate::shell::input_state::InputState;
@@ -17,17 +17,14 @@ use crate::shell::window_state::WindowState;
 use editor::note_editor::{EditContext, Editor};
 use editor::{figure, spelling};
 use eframe::egui;
-use engine::commands::CommandId;
 use host::Driver;
 use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use store::DocId;
 use ui::text::shown_name;
 use ui::theme;
 
@@ -123,72 +120,12 @@ impl AppWindow {
         }
     }
 
-    /// Returns the session behind the window, for tests.
-    pub fn session(&self) -> &engine::Session {
-        self.host.session()
-    }
-
-    /// Sends a command as a view would, for tests.
-    pub fn send_command(&mut self, command: engine::Command) {
-        self.host.send(command, &mut self.notices);
-    }
-
-    /// Performs a command of the command table, as the palette does, for tests and screenshots.
-    pub fn perform_command(&mut self, ctx: &egui::Context, id: CommandId) {
-        if let Some(what) = commands::window_command(id) {
-            self.run_command(ctx, what);
-        }
-    }
-
-    /// Returns the commands that ran since the last call, at most the last eight, for tests.
-    pub fn take_ran(&mut self) -> Vec<CommandId> {
-        let id = |what: commands::WindowCommand| {
-            commands::available_commands().find(|info| commands::window_command(info.id) == Some(what))
-        };
-        self.input.command_log.drain(..).filter_map(id).map(|info| info.id).collect()
-    }
-
-    /// Shows a note, as a click in the tree does, for tests.
-    pub fn show(&mut self, note: DocId) {
-        self.panes.open(&mut self.host, &mut self.notices, note);
-    }
-
     /// Saves everything and closes the workspace, for windows that no event loop closes.
     ///
     /// # Errors
     /// Returns an error that names what couldn't be saved.
     pub fn close(self) -> anyhow::Result<()> {
         self.host.driver.close()
-    }
-
-    /// Returns the caret's byte offset in the open note.
-    pub fn caret(&self) -> Option<usize> {
-        self.panes.active.editor.caret.map(|caret| caret.at)
-    }
-
-    /// Returns all carets in document order, each as its offset and the offset of its selection's other end, for tests.
-    pub fn carets(&self) -> Vec<(usize, usize)> {
-        self.panes.carets()
-    }
-
-    /// Places carets with their selections, each as offset and selection anchor, for tests.
-    pub fn place_carets(&mut self, carets: &[(usize, usize)]) {
-        self.panes.active.editor.end_editing();
-        if let [(at, anchor), rest @ ..] = carets {
-            self.panes.active.editor.select(*anchor, *at);
-            self.panes.active.editor.more =
-                rest.iter().map(|(at, anchor)| editor::note_editor::Caret { at: *at, anchor: *anchor }).collect();
-        }
-    }
-
-    /// Places the caret at a byte offset, as a click would, for tests.
-    pub fn place_caret(&mut self, at: usize) {
-        self.panes.active.editor.place_caret(at);
-    }
-
-    /// Returns the visible note.
-    pub fn note(&self) -> Option<DocId> {
-        self.panes.active.note
     }
 
     /// Updates the window title with the name of the open note.
@@ -243,14 +180,6 @@ impl PaneState {
 }
 
 impl AppWindow {
-    /// Returns the number of rows of the visible collection, once its table is ready.
-    pub fn rows(&self) -> Option<usize> {
-        self.panes
-            .shows_collection(&self.host)
-            .then(|| self.panes.active.collection.lined.as_ref().map(|table| table.rows.len()))
-            .flatten()
-    }
-
     /// Sets how the clipboard is read; its HTML, if any, is then pasted as Markdown.
     pub fn read_clipboard(&mut self, read: fn() -> Option<ClipboardContent>) {
         self.input.pasting.read = Some(read);
@@ -296,16 +225,6 @@ impl AppWindow {
         }
     }
 
-    /// Sets the environment variables for the programs that **Set up Python…** starts, for tests.
-    pub fn use_setup_variables(&mut self, variables: Vec<(String, OsString)>) {
-        self.host.setup_variables = variables;
-    }
-
-    /// Replaces the science pack, for tests.
-    pub fn use_science_pack(&mut self, pack: host::science_pack::SciencePack) {
-        self.host.science = pack;
-    }
-
     /// Opens a path from the command line: a folder as a volume, or a file's folder as a volume and the file in it.
     pub fn open_path(&mut self, ctx: &egui::Context, path: PathBuf) {
         // Keeps other notes from being shown until the path is open.
@@ -315,10 +234,5 @@ impl AppWindow {
             let _ = tell.send(host::desktop::inspect_path(&path)); // the window may be closed
             wake.request_repaint();
         });
-    }
-
-    /// Returns the number of drawn figures in the visible note.
-    pub fn figures(&self) -> usize {
-        self.panes.active.page.cells.figures.drawn_count()
     }
 }

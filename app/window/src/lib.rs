@@ -9,6 +9,8 @@ mod overlays;
 mod pages;
 mod panels;
 mod shell;
+#[cfg(feature = "test-access")]
+mod test_access;
 
 use anyhow::{anyhow, bail};
 pub use app_window::AppWindow;

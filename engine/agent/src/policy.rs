@@ -220,7 +220,7 @@ impl ToolPolicy {
             let why = if tool.risk == ToolRisk::None { "it only looks" } else { "it can be undone" };
             return verdict(Permission::Allow, why.to_owned());
         }
-        verdict(Permission::Ask, format!("it carries {} risk{changed}", risk_label(tool.risk)))
+        verdict(Permission::Ask, format!("{}{changed}", risk_reason(tool.risk)))
     }
 
     /// Returns the rules that cover a call.
@@ -354,6 +354,11 @@ fn is_suspicious_path(path: &str) -> bool {
     let whole = matches!(path.trim_start_matches("./"), "" | ".");
     (normalize_inside_volume(path).is_none() && !whole)
         || path.split(['/', '\\']).any(|part| part == ".git" || part == ".ssh")
+}
+
+/// Returns the reason to ask about a call for nothing but its tool's risk.
+pub fn risk_reason(risk: ToolRisk) -> String {
+    format!("it carries {} risk", risk_label(risk))
 }
 
 /// Returns the adjective for a risk, such as `high`.

@@ -213,16 +213,21 @@ struct RenderWorker {
 
 impl RenderWorker {
     fn start() -> Result<RenderWorker, RenderFailure> {
-        let fail = |error: std::io::Error| RenderFailure::Start(error.to_string());
         let program = match WORKER_PROGRAM.get() {
             Some(program) => program.clone(),
-            None => std::env::current_exe().map_err(fail)?,
+            None => std::env::current_exe().map_err(|error| RenderFailure::Start(error.to_string()))?,
         };
         let mut command = Command::new(program);
+        command.arg("renderer");
+        RenderWorker::start_command(command)
+    }
+
+    fn start_command(mut command: Command) -> Result<RenderWorker, RenderFailure> {
+        let fail = |error: std::io::Error| RenderFailure::Start(error.to_string());
         // A terminal's Ctrl-C must reach only the main program. A worker ends when its input closes.
         start_in_own_group(&mut command);
         let environment = WORKER_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-        command.arg("renderer").env_clear().envs(environment).current_dir(std::env::temp_dir());
+        command.env_clear().envs(environment).current_dir(std::env::temp_dir());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -416,4 +421,34 @@ fn process_cpu_time(pid: u32) -> Option<Duration> {
 #[cfg(not(target_os = "linux"))]
 fn process_cpu_time(_: u32) -> Option<Duration> {
     None
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    /// Runs a job on a shell script, which stands for the worker's process and first reads the frame of the job.
+    fn run_script(script: &str, time: Duration) -> Result<(RenderMessage, bool), RenderFailure> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("head -c 25 >/dev/null; {script}")]);
+        let mut worker = RenderWorker::start_command(command).expect("a shell");
+        let budget = RenderBudget { time, memory: 1 << 20 };
+        let done = worker.run_job(&RenderMessage::default(), budget, &mut |_| None);
+        worker.kill();
+        done
+    }
+
+    #[test]
+    fn nothing_hangs_and_nothing_ends_the_program() {
+        let (long, short) = (Duration::from_secs(60), Duration::from_millis(10));
+        let frame = |kind: &str| run_script(&format!("printf '\\{kind}'; head -c 24 /dev/zero"), long);
+        assert_eq!(frame("004"), Ok((RenderMessage::default(), true)));
+        assert_eq!(frame("002"), Err(RenderFailure::Stopped), "its question had no answer");
+        let panicked = frame("005");
+        assert!(matches!(&panicked, Err(RenderFailure::Ended(why)) if why.contains("of its own")), "{panicked:?}");
+        let died = run_script("kill -9 $$", long);
+        assert!(matches!(died, Err(RenderFailure::Ended(_))), "{died:?}");
+        assert_eq!(run_script("while :; do :; done", short), Err(RenderFailure::Time(short)));
+    }
 }

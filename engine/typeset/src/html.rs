@@ -103,6 +103,7 @@ pub fn render_page(page: &HtmlNote<'_>) -> String {
 pub fn render_source_page(title: &str, text: &str, why: &str, light: &str, dark: &str) -> String {
     let mut out = page_head(title, light, dark);
     let (title, why, text) = (escape_html(title), escape_html(why), escape_html(text));
+    // Here and below: writing to a `String` can't fail.
     let _ =
         write!(out, "<h1>{title}</h1>\n<p class=\"limit\">{why}</p>\n<pre class=\"code\"><code>{text}</code></pre>\n");
     out.push_str(PAGE_FOOT);
@@ -232,7 +233,6 @@ fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
         let text = ansi::strip_codes(text);
         let text = text.trim_end_matches('\n');
         if !text.is_empty() {
-            // Here and below: writing to a `String` can't fail.
             let _ = writeln!(out, "<pre class=\"{class}\">{}</pre>", escape_html(text));
         }
     };

@@ -49,10 +49,19 @@ const BENCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 
 /// Runs the program `tracebook-bench`: all of `tracebook`, with `run_bench` and `take_screenshots`.
 pub fn main() -> std::process::ExitCode {
-    cli::main(cli::ProgramHooks {
+    cli::main(program_hooks(Some(run)))
+}
+
+/// Runs the program as `tracebook` does, which starts `tracebook-bench` for its benchmarks.
+pub fn main_without_benchmarks() -> std::process::ExitCode {
+    cli::main(program_hooks(None))
+}
+
+fn program_hooks(bench: Option<cli::BenchCommand>) -> cli::ProgramHooks {
+    cli::ProgramHooks {
         window: |driver, start, first_frame| window::run(driver, start.path, start.is_safe, first_frame),
-        bench: Some(run),
-    })
+        bench,
+    }
 }
 
 fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {

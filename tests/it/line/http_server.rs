@@ -310,6 +310,7 @@ fn other_names_and_other_sites_are_refused() {
 #[test]
 fn notes_are_read_byte_by_byte_and_written_only_over_what_was_read() {
     let house = notes();
+    house.write("notes/Latin.md", b"caf\xe9\n");
     let all = token(&house, "writer", &["--scopes", "read,write"]);
     let server = Server::new(&house);
     let listed = server.get(&all, "/api/v1/volumes/notes/notes?limit=2").code(200).json();
@@ -359,6 +360,13 @@ fn notes_are_read_byte_by_byte_and_written_only_over_what_was_read() {
     assert_eq!((made.json()["path"].as_str(), made.json()["bytes"].as_u64()), (Some("New/Plan.md"), Some(7)));
     assert_eq!(house.read("notes/New/Plan.md"), b"# Plan\n");
     server.send(&all, "PUT", &new, &[("If-None-Match", "*")], "lost").refused(412, "already");
+    // A file that isn't UTF-8 is kept as an attachment, and its name is taken all the same.
+    let latin = format!("{NOTE}Latin.md");
+    server.get(&all, &latin).refused(404, "no note Latin.md");
+    server.send(&all, "PUT", &latin, &[("If-None-Match", "*")], "lost").refused(412, "already exists");
+    assert_eq!(house.read("notes/Latin.md"), b"caf\xe9\n");
+    let inside = format!("{NOTE}Latin.md/A.md");
+    server.send(&all, "PUT", &inside, &[("If-None-Match", "*")], "lost").refused(422, "not a folder");
     // An address is exact, also if a folder is called as the volume.
     let made = server.send(&all, "PUT", &format!("{NOTE}notes/Exact.md"), &[("If-None-Match", "*")], "x").code(201);
     assert_eq!(made.json()["path"], "notes/Exact.md");

@@ -50,6 +50,32 @@ fn the_doctor_says_values_to_programs() {
 }
 
 #[test]
+fn the_doctor_names_each_part_that_a_build_may_leave_out_and_how_to_get_it() {
+    let lines = House::new().json(&["doctor"]);
+    let parts: Vec<&Value> = lines.as_array().into_iter().flatten().filter(|line| line["area"] == "build").collect();
+    let names: Vec<&str> = parts.iter().filter_map(|line| line["name"].as_str()).collect();
+    let optional = [
+        "browser tools",
+        "container tools",
+        "hub server",
+        "ONNX search models",
+        "gRPC server",
+        "science kernel",
+        "OpenTelemetry export",
+    ];
+    assert_eq!(names, optional, "{lines}");
+    for line in parts {
+        let features = if line["name"] == "OpenTelemetry export" { "full,otel" } else { "full" };
+        let build = format!("`cargo build --release --ignore-rust-version --features {features}`");
+        let note = line["note"].as_str().expect("a note");
+        match line["there"].as_bool().expect("yes or no") {
+            true => assert_eq!(note, "built in", "{line}"),
+            false => assert_eq!(note, format!("left out of this build; {build} has it"), "{line}"),
+        }
+    }
+}
+
+#[test]
 fn a_model_is_offered_the_tools_of_its_machine() {
     let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
     let heard = requests.clone();

@@ -5,6 +5,7 @@ use crate::program::{House, PROGRAM, finish, line};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -236,4 +237,27 @@ fn a_time_limit_that_does_not_count_is_said() {
     let done = house.run(&["run", "a.md"]).code(0);
     assert_eq!(done.text(), "1\n2\n");
     assert!(done.err.contains("cell 2: `timeout=1m` doesn't count") && !done.err.contains("cell 1"), "{}", done.err);
+}
+
+#[test]
+fn benchmarks_are_passed_on_to_their_program_or_it_is_said_how_to_build_it() {
+    let house = House::new();
+    // Under its own name, and in a folder where no other program is.
+    let built = Path::new(PROGRAM).parent().expect("a folder");
+    let folder = tempfile::tempdir_in(built).expect("a folder");
+    let program = folder.path().join("tracebook");
+    fs::hard_link(PROGRAM, &program).expect("linked");
+    let bench = || {
+        let mut command = Command::new(&program);
+        house.surround(&mut command, &["bench", "nothing", "--workspace", "W"]);
+        finish(command, b"")
+    };
+    let why = bench();
+    assert!(why.err.contains("/tracebook-bench: "), "{}", why.err);
+    why.refused(2, "`cargo bench-app` builds and runs it");
+    // A shell stands for the program, and reads the file `bench` as its script.
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("tracebook-bench")).expect("linked");
+    house.write("bench", b"echo \"got $*\"; echo why >&2; exit 7\n");
+    let done = bench().code(7);
+    assert_eq!((done.text().as_str(), done.err.as_str()), ("got nothing --workspace W\n", "why\n"));
 }

@@ -16,7 +16,7 @@ fn status_diff_commit_and_log() {
     assert!(none.success || none.text.contains("there is no git repository"), "{none:?}");
     let run = |words: &[&str]| {
         let mut command = Command::new("git");
-        command.args(words).current_dir(bench.path("")).env("HOME", bench.path("home"));
+        command.args(words).current_dir(bench.path("")).env("HOME", bench.path("home")).env("TZ", "UTC");
         let done = command.output().expect("git is there");
         assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).expect("UTF-8")
@@ -39,8 +39,10 @@ fn status_diff_commit_and_log() {
     assert!(!again.success && again.text.contains("leads out of the volume"), "{again:?}");
     let log = git(&bench, GitJob::Log { limit: Some(5), revision: None, path: None });
     assert!(log.text.ends_with(" Ada: First words") && log.text.lines().count() == 1, "{log:?}");
-    // Git itself shows the same.
+    // Git itself shows the same, and the same day in UTC.
     assert_eq!(run(&["log", "--format=%an %s"]), "Ada First words\n");
+    let git_line = run(&["-c", "core.abbrev=8", "log", "--date=format-local:%Y-%m-%d", "--format=%h %cd %an: %s"]);
+    assert_eq!(log.text, git_line.trim_end());
     assert_eq!(run(&["show", "--stat", "--format=", "HEAD"]).lines().next().map(str::trim), Some("notes/a.md | 1 +"));
     assert!(run(&["status", "--short"]).contains(" M notes/a.md"));
     run(&["fsck", "--strict"]);

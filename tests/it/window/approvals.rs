@@ -50,6 +50,7 @@ fn a_press_on_one_approval_never_counts_for_the_next() {
 fn the_risk_of_a_call_is_shown_before_it_is_allowed() {
     let (address, _) = model(|turn, _| match turn {
         0 => (String::new(), vec![("fetch_url", json!({"url": "https://example.org/"}))]),
+        1 => (String::new(), vec![("delete_file", json!({"path": "Talk.md"}))]),
         _ => ("Done.".to_owned(), Vec::new()),
     });
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
@@ -59,6 +60,17 @@ fn the_risk_of_a_call_is_shown_before_it_is_allowed() {
     let tool = session(&window).agent_tools().into_iter().find(|tool| tool.name == "fetch_url").expect("a tool");
     let risk = ::agent::policy::risk_label(tool.risk);
     window.get_by_label(&format!("Risk: {risk}"));
+    assert!(shows(&mut window, "would reach https://example.org"), "and why it asks");
+    window.get_by_label("Deny").click();
+    soon(&mut window, "it asks again", |window| {
+        run(window).pending().next().is_some_and(|approval| approval.tool == "delete_file")
+    });
+    window.run_steps(3);
+    // Where the risk is the only reason, it's said once.
+    window.get_by_label("Risk: medium");
+    let reason = run(&window).pending().next().map(|approval| approval.reason.clone());
+    assert_eq!(reason, Some(::agent::policy::risk_reason(::agent::tool_spec::ToolRisk::Medium)));
+    assert!(!shows(&mut window, "It carries"));
     window.get_by_label("Deny").click();
     soon(&mut window, "it is decided", |window| run(window).pending().count() == 0);
     let ctx = window.ctx.clone();

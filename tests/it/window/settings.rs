@@ -3,6 +3,8 @@
 use super::*;
 use egui_kittest::kittest::NodeT;
 use engine::keymap::KeymapPreset;
+use serde_json::json;
+use store::disk::{Disk, RowWrite, SqliteDisk};
 
 fn settings(window: &Driven) -> engine::Settings {
     session(window).settings().clone()
@@ -40,6 +42,48 @@ fn the_look_is_set_and_kept() {
     window.into_state().close().expect("all is saved");
     let window = bench.window();
     assert_eq!(settings(&window), set);
+}
+
+#[test]
+fn settings_that_version_0_1_saved_are_loaded() {
+    let bench = Bench::new(&[("One.md", "# Head\n")]);
+    bench.opened().into_state().close().expect("all is saved");
+    // All fields that it had: six have other names now.
+    let old = json!({
+        "theme": "dark", "scale": 1.0, "contrast": true, "calm": true, "text": 1.5, "preset": "vim", "keys": {},
+        "left": 300.0, "left_open": true, "right": 400.0, "right_open": false, "window": [1280.0, 800.0],
+        "last_note": null, "recent": [], "spelling": false, "script_runs": false, "words": ["sloop", "yawl"],
+        "starred": [], "folded": [], "unfolded": [], "recent_open": true, "daily_folder": "Log",
+        "daily_format": "%Y-%m-%d", "daily_template": "", "templates": "Forms", "panes": null, "kernels": [],
+        "grants": [], "pane": 0, "embedder": "embedded", "onnx_runtime": "", "reranker": "", "meaning_paused": true,
+        "unsearched": ["Old"], "searches": [["Boats", "tag:boat"]],
+    });
+    let mut disk = SqliteDisk::open(&bench.folder.path().join("workspace"), false).expect("opened");
+    let row = RowWrite::Meta { key: "settings".to_owned(), value: Some(old.to_string().into_bytes()) };
+    disk.commit(&[row]).expect("committed");
+    drop(disk);
+    let set = settings(&bench.window());
+    let expected = engine::Settings {
+        theme: engine::ColorTheme::Dark,
+        contrast: true,
+        reduce_motion: true,
+        text_scale: 1.5,
+        keymap_preset: KeymapPreset::Vim,
+        left_panel_width: 300.0,
+        right_panel_width: 400.0,
+        spelling: false,
+        script_runs: false,
+        spelling_dictionary: vec!["sloop".to_owned(), "yawl".to_owned()],
+        recent_open: true,
+        daily_folder: "Log".to_owned(),
+        daily_template: String::new(),
+        templates: "Forms".to_owned(),
+        meaning_paused: true,
+        unsearched: vec!["Old".to_owned()],
+        searches: vec![("Boats".to_owned(), "tag:boat".to_owned())],
+        ..set.clone()
+    };
+    assert_eq!(set, expected);
 }
 
 #[test]

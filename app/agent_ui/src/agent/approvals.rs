@@ -119,12 +119,12 @@ impl ApprovalCards {
                 title(ui, &approval_text::title(approval), &more);
                 let risk = self.tool_risk(session, approval);
                 // A reason that only names the risk says what the line below does.
-                let is_risk = approval.reason.starts_with("it carries ") && approval.reason.ends_with(" risk");
+                let is_risk = risk.is_some_and(|risk| approval.reason == agent::policy::risk_reason(risk));
                 let reason = untrusted_text::escape_line(&approval.reason);
                 let left = approval.expires.saturating_sub(jiff::Timestamp::now().as_millisecond());
                 ui.ctx().request_repaint_after(EXPIRY_REFRESH_INTERVAL);
                 let why = match labels::expiry_label(left) {
-                    expiry if risk.is_some() && is_risk => expiry,
+                    expiry if is_risk => expiry,
                     expiry => format!("{} {expiry}", sentence(&reason)),
                 };
                 line(ui, &why, &theme::caption(), colours.muted);

@@ -616,6 +616,13 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn confidence_has_to_be_earned() {
+        let bound = wilson_lower_bound;
+        assert!(bound(0, 0) <= 0.0 && bound(1, 1) < 0.21 && bound(34, 34) < 0.9 && bound(35, 35) > 0.9);
+        assert!(bound(50, 52) < 0.9 && bound(100, 101) > 0.9);
+    }
+
+    #[test]
     fn times_are_written_as_iso_8601() {
         assert_eq!(iso_timestamp(1_795_000_000_000), "2026-11-18T11:06:40Z");
     }

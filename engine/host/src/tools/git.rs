@@ -202,3 +202,22 @@ fn format_day(seconds: i64) -> String {
     let day = jiff::Timestamp::from_second(seconds).map(|time| time.strftime("%Y-%m-%d").to_string());
     day.unwrap_or_else(|_| "----------".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn days() {
+        for (seconds, day) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_795_305_599, "2026-11-21"),
+            (1_795_305_600, "2026-11-22"),
+            (-1, "1969-12-31"),
+            // Git keeps any number; a calendar ends somewhere.
+            (i64::MAX, "----------"),
+            (i64::MIN, "----------"),
+        ] {
+            assert_eq!(super::format_day(seconds), day);
+        }
+    }
+}
