@@ -40,7 +40,7 @@ impl BrowserSession {
         let program = find_browser(setup.program.as_deref())?;
         let attempt = |is_sandboxed| {
             let network = (policy.clone(), resolver.clone());
-            BrowserSession::start_program(&program, setup, network, is_sandboxed, (limit, on_start))
+            BrowserSession::start_program(&program, setup, network, is_sandboxed, limit, on_start)
         };
         match attempt(true) {
             // Root's browser runs as a user without rights, so that it has one wall left. Others get both or none.
@@ -54,7 +54,8 @@ impl BrowserSession {
         setup: &BrowserSetup,
         (policy, resolver): (Arc<dyn PagePolicy>, HostResolver),
         is_sandboxed: bool,
-        (limit, on_start): (CallLimit<'_>, &dyn Fn(&Arc<BrowserProcess>)),
+        limit: CallLimit<'_>,
+        on_start: &dyn Fn(&Arc<BrowserProcess>),
     ) -> Result<BrowserSession, BrowserError> {
         let (process, BrowserPipes { input, output }) =
             BrowserProcess::start(program, setup.memory_bytes, is_sandboxed)?;
