@@ -206,6 +206,8 @@ pub(crate) struct ScheduleArguments {
 /// `events`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EventsArguments {
+    #[arg(id = "JSON")]
+    pub(crate) data: Option<String>,
     #[arg(long)]
     pub(crate) follow: bool,
     #[arg(long)]
@@ -214,6 +216,8 @@ pub(crate) struct EventsArguments {
     pub(crate) project: Option<String>,
     #[arg(long)]
     pub(crate) count: Option<String>,
+    #[arg(long)]
+    pub(crate) publish: Option<String>,
 }
 
 /// `traces`.
