@@ -505,6 +505,15 @@ pub enum Command {
         /// Current rules of time zones, including this machine's; schedules adopt the rules of their zone.
         zones: Vec<text::time_zone::ZoneClock>,
     },
+    /// Publishes an event of another program.
+    PublishEvent {
+        /// The volume that the event belongs to.
+        volume: DocId,
+        /// Kind of the event: `custom.` and a name.
+        kind: String,
+        /// What the program says.
+        data: serde_json::Value,
+    },
     /// Runs a plan: starts a run that assigns each task to the agent that fits it.
     RunTasks {
         /// Id of the run, chosen by the caller.

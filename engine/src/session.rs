@@ -163,7 +163,7 @@ impl SessionState {
             self.runs.step_held_runs(turn, &mut self.files, &mut self.sync, &self.workspace);
         }
         self.pass_on_requests(turn);
-        self.schedules.step_schedule_events(turn, &self.files.volumes, &self.runs);
+        self.schedules.step_schedule_events(turn, &self.files.volumes, &self.runs, &self.workspace);
         self.sync.track_outbox(turn, &self.files.volumes, &self.runs);
     }
 
@@ -375,6 +375,9 @@ impl SessionState {
             }
             Command::MindSchedules { zones } => {
                 self.schedules.start_scheduler(turn, &self.files.volumes, &mut self.runs, &self.workspace, zones)
+            }
+            Command::PublishEvent { volume, kind, data } => {
+                self.schedules.publish_event(turn, &self.files.volumes, volume, (&kind, data))
             }
             Command::RunTasks { run, session, note, tasks, only, budget, allow } => self.runs.run_tasks(
                 turn,

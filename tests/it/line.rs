@@ -16,6 +16,7 @@ mod components;
 mod containers;
 mod devices;
 mod environments;
+mod events;
 mod external_agents;
 mod follower;
 mod fork_variables;

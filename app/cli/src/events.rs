@@ -1,36 +1,44 @@
-//! `cmd_events`: prints what happens in the workspace as it happens, for people and other programs.
+//! `cmd_events`: prints what happens in the workspace as it happens, for people and other programs, and publishes what
+//! other programs say.
 
 use super::{CliError, CommandContext, EXIT_DONE, agents};
 use crate::arguments::EventsArguments;
 use agent::event_filter::{EVENT_KINDS, EventFilter, WorkspaceEvent};
-use engine::{AgentRun, Session, Volume};
-use serde_json::{Map, Value, json};
+use agent::event_listeners::FileStates;
+use agent::published_event::published_kind;
+use agent::run_events::{RunEventCursor, RunEventSource};
+use engine::{Command, Session, Volume};
+use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
+use store::DocId;
 use store::disk::FileRow;
-use store::{DocId, ExecutionStep, RunOrigin, StepKind};
 use text::untrusted_text;
 
-/// Maximum length of a text in an event, in bytes. The run's steps hold the whole text.
-const MAX_EVENT_TEXT_BYTES: usize = 64 << 10;
 /// Maximum length of a text on a line for people, in characters.
 const MAX_LINE_CHARS: usize = 200;
-
-/// Files by path, each with its size in bytes and its modification time in nanoseconds since 1970.
-type SeenFiles = BTreeMap<String, (u64, i64)>;
+/// Maximum length of an event's JSON from standard input, with its blanks, in bytes.
+const MAX_JSON_INPUT_BYTES: u64 = 64 << 10;
 
 /// What was reported already.
 #[derive(Default)]
 struct EventCursor {
     notice: u64,
-    /// Number of reported steps, by run.
-    steps: BTreeMap<DocId, usize>,
+    /// Steps of runs.
+    runs: RunEventCursor,
     /// For each volume: its revision and its files.
-    files: BTreeMap<DocId, (u64, SeenFiles)>,
+    files: BTreeMap<DocId, (u64, FileStates)>,
 }
 
 pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments) -> Result<u8, CliError> {
+    if let Some(kind) = &args.publish {
+        return publish_event(scene, args, kind);
+    }
+    if args.data.is_some() {
+        return Err(CliError::usage("say what kind of event it is: tracebook events --publish custom.NAME JSON"));
+    }
     let filter = |word: &String| EventFilter::parse(word).map_err(|why| CliError::usage(why.to_string()));
     let filters: Vec<EventFilter> = args.filter.iter().map(filter).collect::<Result<_, _>>()?;
     let volume = match &args.project {
@@ -86,13 +94,33 @@ pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments)
     }
 }
 
-/// Returns an event of a run.
-fn run_event(kind: &str, subject: &str, at: i64, run: &AgentRun, data: Value) -> WorkspaceEvent {
-    let mut data = if let Value::Object(data) = data { data } else { Map::new() };
-    let ids = [("run", run.id), ("session", run.about.session), ("volume", run.about.volume)];
-    data.extend(ids.map(|(key, id)| (key.to_owned(), json!(id.to_string()))));
-    data.insert("agent".to_owned(), json!(run.about.agent));
-    WorkspaceEvent { kind: kind.to_owned(), subject: subject.to_owned(), at, data }
+/// Publishes an event of another program.
+fn publish_event(scene: &mut CommandContext<'_>, args: &EventsArguments, kind: &str) -> Result<u8, CliError> {
+    if args.follow || args.count.is_some() || !args.filter.is_empty() {
+        return Err(CliError::usage("--publish goes with --project only; follow events in another terminal"));
+    }
+    let kind = published_kind(kind).map_err(|why| CliError::usage(why.to_string()))?;
+    let mut text = args.data.clone().unwrap_or_else(|| "null".to_owned());
+    if text == "-" {
+        text.clear();
+        scene.input.take(MAX_JSON_INPUT_BYTES).read_to_string(&mut text)?;
+    }
+    let data: Value = serde_json::from_str(&text).map_err(|error| {
+        CliError::usage(format!(
+            "the event's JSON can't be read ({error}); quote it, as in '{{\"subject\": \"site\"}}'"
+        ))
+    })?;
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
+    scene.handle.run_command(Command::PublishEvent { volume, kind: kind.clone(), data })?;
+    match scene.json {
+        true => writeln!(scene.out, "{}", json!({"kind": kind, "volume": volume.to_string()}))?,
+        false => writeln!(scene.out, "{kind} is published")?,
+    }
+    if scene.own {
+        // Events aren't kept, and schedules start in a process that stays open.
+        writeln!(scene.errors, "tracebook: nothing receives it; open the window or `tracebook schedule watch` first")?;
+    }
+    Ok(EXIT_DONE)
 }
 
 fn print_event(scene: &mut CommandContext<'_>, event: &WorkspaceEvent) -> Result<(), CliError> {
@@ -101,69 +129,14 @@ fn print_event(scene: &mut CommandContext<'_>, event: &WorkspaceEvent) -> Result
         return Ok(());
     }
     let said = ["text", "what", "why", "change", "status", "name", "ending", "of"];
-    let words = said.iter().find_map(|key| event.data.get(*key).and_then(Value::as_str)).unwrap_or_default();
-    let words = if words == event.subject { "" } else { words };
+    let words = said.iter().find_map(|key| event.data.get(*key).and_then(Value::as_str)).map(str::to_owned);
+    let words = words.or_else(|| event.data.get("data").map(Value::to_string)).unwrap_or_default();
+    let words = if words == event.subject { "" } else { words.as_str() };
     let words: String = untrusted_text::escape_line(words).chars().take(MAX_LINE_CHARS).collect();
     let subject = untrusted_text::escape_line(&event.subject);
     let gap = if subject.is_empty() || words.is_empty() { "" } else { ": " };
     writeln!(scene.out, "{}  {:<12}  {subject}{gap}{words}", agents::format_time(event.at), event.kind)?;
     Ok(())
-}
-
-/// Returns a text, cut off if it's long, for an event.
-fn event_text(text: &str) -> Value {
-    json!(text.get(..text.floor_char_boundary(MAX_EVENT_TEXT_BYTES)).unwrap_or_default())
-}
-
-/// Returns the event of a step.
-fn step_event(run: &AgentRun, step: &ExecutionStep) -> WorkspaceEvent {
-    let event = |kind: &str, subject: &str, data: Value| {
-        let mut event = run_event(kind, subject, step.timestamp, run, data);
-        event.data.insert("step".to_owned(), json!(step.id.to_string()));
-        event
-    };
-    let agent = run.about.agent.as_str();
-    match &step.kind {
-        StepKind::Thinking { content, .. } => {
-            event("LLM_OUTPUT", agent, json!({"text": event_text(content), "final": false}))
-        }
-        StepKind::FinalAnswer { content } => {
-            event("LLM_OUTPUT", agent, json!({"text": event_text(content), "final": true}))
-        }
-        StepKind::ToolCall { tool_call_id, tool_name, params } => {
-            let text = event_text(&serde_json::to_string(params).unwrap_or_default());
-            event("TOOL_CALL", tool_name, json!({"call": tool_call_id, "tool": tool_name, "text": text}))
-        }
-        StepKind::ToolResult { tool_call_id, success, result, error, .. } => {
-            let name = run.steps.iter().find_map(|step| match &step.kind {
-                StepKind::ToolCall { tool_call_id: call, tool_name, .. } if call == tool_call_id => Some(tool_name),
-                _ => None,
-            });
-            let name = name.map_or("", String::as_str);
-            let text = match (result, error) {
-                (_, Some(error)) => error.clone(),
-                (Some(Value::String(text)), None) => text.clone(),
-                (Some(other), None) => other.to_string(),
-                (None, None) => String::new(),
-            };
-            let data = json!({"call": tool_call_id, "tool": name, "success": success, "text": event_text(&text)});
-            event("TOOL_OUTPUT", name, data)
-        }
-        StepKind::Todo { todos } => event("TODO", agent, json!({"todos": todos})),
-        StepKind::Error { message, .. } => event("ERROR", agent, json!({"text": event_text(message)})),
-    }
-}
-
-/// Returns whether a step says something: a turn that only calls tools has no text.
-fn has_news(step: &ExecutionStep) -> bool {
-    match &step.kind {
-        StepKind::Thinking { content, .. } => !content.trim().is_empty(),
-        StepKind::ToolCall { .. }
-        | StepKind::ToolResult { .. }
-        | StepKind::Todo { .. }
-        | StepKind::FinalAnswer { .. }
-        | StepKind::Error { .. } => true,
-    }
 }
 
 impl EventCursor {
@@ -185,22 +158,11 @@ impl EventCursor {
     }
 
     fn collect_runs(&mut self, session: &Session, events: &mut Vec<WorkspaceEvent>) {
-        let starting = self.notice == 0 && self.steps.is_empty() && self.files.is_empty();
+        let seen = self.notice;
         for run in session.agents().open_runs() {
-            let known = self.steps.get(&run.id).copied();
+            let source = RunEventSource { run: run.id, about: &run.about, steps: &run.steps };
             // A run that was opened to be read isn't news, but one that began since the last look is.
-            let began = known.is_none() && !starting && began_after(session, run.id, self.notice);
-            if known.is_none() && !began {
-                self.steps.insert(run.id, run.steps.len());
-                continue;
-            }
-            if began && matches!(run.about.origin, RunOrigin::User) {
-                let data = json!({"text": event_text(&run.about.prompt)});
-                events.push(run_event("USER_INPUT", &run.about.agent, run.about.start_time, run, data));
-            }
-            let seen = known.unwrap_or(0).min(run.steps.len());
-            events.extend(run.steps[seen..].iter().filter(|step| has_news(step)).map(|step| step_event(run, step)));
-            self.steps.insert(run.id, run.steps.len());
+            events.extend(self.runs.events_of(&source, || session.notices().has_run_begun(seen, run.id)));
         }
     }
 
@@ -244,7 +206,7 @@ impl EventCursor {
 
 /// Updates what was seen of a volume's files, and adds an event for each difference. Both maps are walked once and
 /// nothing is copied: there may be very many files, and the window waits meanwhile.
-fn update_seen_files(seen: &mut SeenFiles, volume: &Volume, events: &mut Vec<WorkspaceEvent>) {
+fn update_seen_files(seen: &mut FileStates, volume: &Volume, events: &mut Vec<WorkspaceEvent>) {
     let (mut differing, mut removed) = (Vec::new(), Vec::new());
     let (mut before, mut now) = (seen.iter().peekable(), volume.files.iter().peekable());
     loop {
@@ -276,12 +238,4 @@ fn update_seen_files(seen: &mut SeenFiles, volume: &Volume, events: &mut Vec<Wor
         events.push(WorkspaceEvent::of_file((volume.id, volume.name.as_str()), &path, "removed", clock));
         seen.remove(&path);
     }
-}
-
-/// Returns whether a notice after `number` says that the run began.
-fn began_after(session: &Session, id: DocId, number: u64) -> bool {
-    session
-        .notices()
-        .notices_after(number)
-        .any(|noticed| matches!(&noticed.notice, engine::notice::Notice::RunBegan { run, .. } if *run == id))
 }

@@ -131,7 +131,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry(
                 "events",
                 "Print what happens, as it happens",
-                ["events", "events --follow --filter \"FILE_CHANGED: Inbox/*\""],
+                ["events --follow --filter \"FILE_CHANGED: Inbox/*\"", "events --publish custom.deployed"],
             ),
             entry("memory", "Browse or change what agents remember", ["memory", "memory log"]),
             entry("traces", "List work that repeats without a model", ["traces", "traces show weekly-report"]),

@@ -22,7 +22,7 @@ struct TypedSetting {
     value: fn(&str) -> Value,
 }
 
-static SETTINGS: [TypedSetting; 17] = [
+static SETTINGS: [TypedSetting; 18] = [
     TypedSetting {
         name: "Confidence for replays",
         about: "0 to 1. Above it, a trace is replayed without being told to. At 1, only pinned ones are.",
@@ -120,6 +120,14 @@ static SETTINGS: [TypedSetting; 17] = [
         keys: ["sandbox", "cpu_seconds"],
         hint: "no limit",
         kept: |config| whole_text(config.sandbox.cpu_seconds),
+        value: number,
+    },
+    TypedSetting {
+        name: "Share of the processor",
+        about: "Percent of one processor for all processes of a call together, on Linux. 200 is two processors.",
+        keys: ["sandbox", "cpu_percent"],
+        hint: "no limit",
+        kept: |config| whole_text(config.sandbox.cpu_percent),
         value: number,
     },
     TypedSetting {

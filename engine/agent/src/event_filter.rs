@@ -2,7 +2,7 @@
 //! and functions of plugins use the same ones.
 
 use crate::name_suggestions::closest_names;
-use crate::notice::NumberedNotice;
+use crate::notice::{Notice, NumberedNotice};
 use crate::policy_rule::matches_wildcard;
 use serde_json::{Map, Value, json};
 use store::DocId;
@@ -19,11 +19,18 @@ const FILE_CHANGED: &str = "FILE_CHANGED";
 /// The kind of event of a run that ended.
 const RUN_ENDED: &str = "RUN_ENDED";
 
+/// The kinds of events of a run's steps that can start work.
+const STEP_KINDS: [&str; 3] = ["USER_INPUT", "LLM_OUTPUT", "TOOL_OUTPUT"];
+/// How the kinds of events begin that other programs publish.
+const CUSTOM_PREFIX: &str = "CUSTOM.";
+/// Maximum length of the name of such a kind after its prefix, in bytes.
+const MAX_CUSTOM_NAME_BYTES: usize = 64;
+
 /// Kinds of events: names, and what each one says. The first three are those of `llm-os.md` (shared/reference).
-pub const EVENT_KINDS: [(&str, &str); 18] = [
-    ("USER_INPUT", "a message for an agent"),
-    ("LLM_OUTPUT", "what a model wrote"),
-    ("TOOL_OUTPUT", "the result of a tool call"),
+pub const EVENT_KINDS: [(&str, &str); 19] = [
+    (STEP_KINDS[0], "a message for an agent"),
+    (STEP_KINDS[1], "what a model wrote"),
+    (STEP_KINDS[2], "the result of a tool call"),
     ("TOOL_CALL", "a tool call, with its arguments"),
     ("TODO", "the todos of a run"),
     ("ERROR", "an error in a run"),
@@ -39,12 +46,26 @@ pub const EVENT_KINDS: [(&str, &str); 18] = [
     ("SCHEDULED", "scheduled work that started"),
     ("SKIPPED", "scheduled work that was left out"),
     ("STOPPED", "something that hung and was stopped"),
+    ("CUSTOM.NAME", "what another program published under this name"),
 ];
 
-/// Kinds of events that can start work: those of a volume, other than steps of runs and what schedules do, which would
-/// start work in circles.
-const STARTING_KINDS: [&str; 9] =
-    [FILE_CHANGED, "RUN_BEGAN", RUN_ENDED, "PHASE", "ASKED", "TASK", "REMEMBERED", "CONSOLIDATED", "STOPPED"];
+/// Kinds of events that can start work: those of a volume, other than what schedules do, which would start work in
+/// circles.
+const STARTING_KINDS: [&str; 13] = [
+    FILE_CHANGED,
+    "RUN_BEGAN",
+    RUN_ENDED,
+    "PHASE",
+    "ASKED",
+    "TASK",
+    "REMEMBERED",
+    "CONSOLIDATED",
+    "STOPPED",
+    STEP_KINDS[0],
+    STEP_KINDS[1],
+    STEP_KINDS[2],
+    "CUSTOM.NAME",
+];
 
 /// Why a text isn't a filter, or can't start work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +92,7 @@ pub enum EventFilterError {
 /// An event: its kind, the subject that filters look at, and its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkspaceEvent {
-    /// One of [`EVENT_KINDS`].
+    /// One of [`EVENT_KINDS`], or one that another program chose.
     pub kind: String,
     /// Path of the file, name of the tool or of the agent, or how a run ended; empty if there is none.
     pub subject: String,
@@ -85,9 +106,13 @@ impl WorkspaceEvent {
     /// Returns the event that a notice says; `None` if it says none.
     pub fn of_notice(noticed: &NumberedNotice) -> Option<WorkspaceEvent> {
         let Ok(Value::Object(mut data)) = serde_json::to_value(noticed) else { return None };
-        let kind = data.remove("event")?.as_str()?.to_uppercase();
-        data.remove("at");
-        let subject = ["path", "agent", "task", "name", "ending"].iter().find_map(|key| data.get(*key)?.as_str());
+        let event = data.remove("event")?.as_str()?.to_uppercase();
+        let kind = if let Notice::Published { kind, .. } = &noticed.notice { kind.clone() } else { event };
+        for told in ["at", "kind"] {
+            data.remove(told);
+        }
+        let keys = ["subject", "path", "agent", "task", "name", "ending"];
+        let subject = keys.iter().find_map(|key| data.get(*key)?.as_str());
         let subject = subject.unwrap_or_default().to_owned();
         Some(WorkspaceEvent { kind, subject, at: noticed.at.0, data })
     }
@@ -161,7 +186,10 @@ impl EventFilter {
             Some((kind, pattern)) => (kind, Some(pattern.trim().to_owned())),
             None => (word, None),
         };
-        let kind = kind.trim().to_uppercase().replace('-', "_");
+        if let Some(kind) = custom_kind(kind) {
+            return Ok(EventFilter { kind, subject });
+        }
+        let kind = upper_kind(kind);
         if EVENT_KINDS.iter().any(|(known, _)| *known == kind) {
             return Ok(EventFilter { kind, subject });
         }
@@ -182,7 +210,7 @@ impl EventFilter {
         }
         let starting = |word: &str| {
             let filter = EventFilter::parse(word)?;
-            match STARTING_KINDS.contains(&filter.kind.as_str()) {
+            match filter.kind.starts_with(CUSTOM_PREFIX) || STARTING_KINDS.contains(&filter.kind.as_str()) {
                 true => Ok(filter),
                 false => Err(EventFilterError::StartsNothing { kind: filter.kind }),
             }
@@ -199,6 +227,25 @@ impl EventFilter {
     pub fn is_for_files(&self) -> bool {
         self.kind == FILE_CHANGED
     }
+
+    /// Returns whether the filter lets steps of runs through.
+    pub fn is_for_steps(&self) -> bool {
+        STEP_KINDS.contains(&self.kind.as_str())
+    }
+}
+
+/// Returns a kind of event as events name it.
+fn upper_kind(kind: &str) -> String {
+    kind.trim().to_uppercase().replace('-', "_")
+}
+
+/// Returns the kind of event that another program may publish under this name, as events name it; `None` if it isn't
+/// `custom.` and a name of letters, digits, `_`, `-` and `.`.
+pub fn custom_kind(kind: &str) -> Option<String> {
+    let kind = upper_kind(kind);
+    let name = kind.strip_prefix(CUSTOM_PREFIX)?;
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    (is_plain && (1..=MAX_CUSTOM_NAME_BYTES).contains(&name.len())).then_some(kind)
 }
 
 #[cfg(test)]
@@ -224,6 +271,12 @@ mod tests {
         assert!(why.contains("did you mean USER_INPUT?"), "{why}");
         let two = EventFilter::parse_starting("FILE_CHANGED: Inbox/*; run-ended: failed").expect("two");
         assert!(two[1].fits(&event("RUN_ENDED", "failed")) && !two[1].fits(&event("RUN_ENDED", "done")));
+        for kind in ["user-input", "LLM_OUTPUT", "TOOL_OUTPUT: read_*", "custom.deploy-done: site"] {
+            let filter = EventFilter::parse_starting(kind).expect("it starts work").remove(0);
+            assert_eq!(filter.is_for_steps(), !kind.starts_with("custom"), "{kind}");
+        }
+        assert!(fits("custom.deploy-done: si*", "CUSTOM.DEPLOY_DONE", "site") && !fits("custom.a", "CUSTOM.B", ""));
+        assert!(EventFilter::parse("custom.").is_err() && EventFilter::parse("custom.a b").is_err());
         let why = EventFilter::parse_starting("SCHEDULED").expect_err("refused").to_string();
         assert!(why.starts_with("SCHEDULED starts nothing; these events do: FILE_CHANGED"), "{why}");
     }

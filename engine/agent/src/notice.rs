@@ -3,6 +3,7 @@
 //! read. Notices aren't state: what must be kept is in documents.
 
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::VecDeque;
 use store::{DocId, RunEnding};
 use text::time::UnixMillis;
@@ -113,6 +114,18 @@ pub enum Notice {
         /// What was stopped, as a sentence.
         what: String,
     },
+    /// Another program published an event.
+    Published {
+        /// The volume that the event belongs to.
+        volume: DocId,
+        /// Its kind: `CUSTOM.` and a name.
+        kind: String,
+        /// What filters compare; `None` if its data names no subject.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subject: Option<String>,
+        /// What the program said, within the limits of [`crate::published_event`].
+        data: Value,
+    },
 }
 
 /// A notice with its number.
@@ -153,6 +166,12 @@ impl RecentNotices {
     pub fn notices_after(&self, number: u64) -> impl Iterator<Item = &NumberedNotice> {
         self.kept.iter().filter(move |noticed| noticed.number > number)
     }
+
+    /// Returns whether a notice after a number says that the run began.
+    pub fn has_run_begun(&self, number: u64, run: DocId) -> bool {
+        let begins = |notice: &Notice| matches!(notice, Notice::RunBegan { run: begun, .. } if *begun == run);
+        self.notices_after(number).any(|noticed| begins(&noticed.notice))
+    }
 }
 
 impl Notice {
@@ -168,7 +187,8 @@ impl Notice {
             | Notice::Asked { .. }
             | Notice::Task { .. }
             | Notice::Remembered { .. }
-            | Notice::Consolidated { .. } => false,
+            | Notice::Consolidated { .. }
+            | Notice::Published { .. } => false,
         }
     }
 
@@ -207,6 +227,7 @@ impl Notice {
             Notice::Scheduled { name, missed, .. } => format!("schedule {name} began; {missed} before it were missed"),
             Notice::Skipped { name, why, .. } => format!("schedule {name} was left out: {why}"),
             Notice::Stopped { run, what } => format!("run {}: {what}", short(run)),
+            Notice::Published { kind, data, .. } => format!("{kind}: {data}"),
         }
     }
 }

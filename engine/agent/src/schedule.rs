@@ -172,6 +172,16 @@ impl LastOccurrence {
     }
 }
 
+/// Formats seconds for the user.
+pub fn duration_text(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
 /// Returns an unused name made from the first words of the work.
 pub fn unused_name(work: &ScheduledWork, taken: &[&str]) -> String {
     let said = work.describe().to_lowercase();
@@ -290,6 +300,11 @@ impl ScheduleTrigger {
             ScheduleTrigger::FailedRun => false,
             ScheduleTrigger::Events { filters } => filters.iter().any(EventFilter::is_for_files),
         }
+    }
+
+    /// Returns whether steps of runs can start the schedule.
+    pub fn waits_for_steps(&self) -> bool {
+        matches!(self, ScheduleTrigger::Events { filters } if filters.iter().any(EventFilter::is_for_steps))
     }
 }
 

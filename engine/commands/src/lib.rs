@@ -857,7 +857,8 @@ command_table!(
         "events",
         work::EVENTS_ARGUMENTS,
         "List the kinds of events, or print what happens in the workspace as it happens: messages, what models and \
-         tools say, approvals, runs, changed files. With --json, one line per event.",
+         tools say, approvals, runs, changed files. With --json, one line per event. --publish adds an event of your \
+         own.",
     ),
     MemoryTraces = command_line_form(
         "memory.traces",

@@ -78,14 +78,20 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
 
 /// Arguments of `tracebook events`.
 pub(super) const EVENTS_ARGUMENTS: &[CommandArgument] = &[
+    command_argument("JSON", ArgumentForm::Optional, "with publish: what the event says; `-` reads standard input"),
     command_argument("follow", ArgumentForm::Flag, "print events as they happen"),
     command_argument(
         "filter",
         ArgumentForm::Values,
         "only this kind, as in USER_INPUT or \"FILE_CHANGED: Inbox/*\"; may be repeated",
     ),
-    command_argument("project", ArgumentForm::Value, "only those of this volume"),
+    command_argument("project", ArgumentForm::Value, "only those of this volume; with publish: the event's volume"),
     command_argument("count", ArgumentForm::Value, "end after so many events"),
+    command_argument(
+        "publish",
+        ArgumentForm::Value,
+        "publish an event of this kind, as in custom.deployed; it may start schedules and functions of plugins",
+    ),
 ];
 
 /// Arguments of `tracebook schedule`.

@@ -42,6 +42,9 @@ pub(crate) struct SandboxOrder {
     pub(crate) read: Vec<PathBuf>,
     /// Whether the command may use the network.
     pub(crate) network: bool,
+    /// Maximum share of all processes together, in percent of one processor.
+    #[serde(default)]
+    pub(crate) cpu_percent: Option<u64>,
     /// CPU time limit of each process, in seconds.
     pub(crate) seconds: u64,
     /// What of these paths is hidden or can only be read.
@@ -168,7 +171,7 @@ pub(crate) fn granted_paths(folder: &Path, home: Option<&Path>, workspace: &Path
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{MAX_PROCESSES, SandboxOrder, SandboxVerdict, print_report, read_order};
-    use ::sandbox::{ConfinedKind, GuardedRefusals, SandboxPolicy, SandboxWalls};
+    use ::sandbox::{ConfinedKind, CpuShare, GuardedRefusals, SandboxPolicy, SandboxWalls};
     use anyhow::anyhow;
     use rustix::process::{
         Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
@@ -181,15 +184,17 @@ mod linux {
 
     /// Niceness of sandboxed processes.
     const SANDBOX_NICENESS: i32 = 10;
+    /// Executes the command `$1` after limiting the processor time of each of its processes to `$0` seconds.
+    const LIMITED_COMMAND: &str = "ulimit -t \"$0\" && exec /bin/sh -c \"$1\"";
 
     pub(super) fn run() -> ExitCode {
         match start() {
-            Ok((child, refused)) => wait_for_shell(child, &refused),
+            Ok((child, refused, share)) => wait_for_shell(child, &refused, share),
             Err(why) => print_report(&SandboxVerdict::Refused(why.to_string()), Vec::new()),
         }
     }
 
-    fn start() -> anyhow::Result<(Child, GuardedRefusals)> {
+    fn start() -> anyhow::Result<(Child, GuardedRefusals, Option<CpuShare>)> {
         let fail =
             |what: &str, error: &dyn std::fmt::Display| anyhow!("the sandbox could not be made: {what} ({error})");
         // A new session has no terminal to type into, and is a single group to signal.
@@ -219,13 +224,17 @@ mod linux {
             (Resource::Data, order.memory_bytes),
             (Resource::Cpu, order.seconds.max(1)),
         ];
-        for (resource, most) in limits {
+        let share = order.cpu_percent.map(CpuShare::of_own_group).transpose();
+        let share = share.map_err(|error| fail("no share of the processor", &error))?;
+        // Keeping a share takes processor time of this process, which isn't the command's, so the shell limits itself.
+        for (resource, most) in limits.into_iter().filter(|(kind, _)| share.is_none() || *kind != Resource::Cpu) {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             setrlimit(resource, limit).map_err(|error| fail("a limit was refused", &error))?;
         }
         // A sandbox applies to a thread and to what it starts, so this process stays outside.
         let inside = std::thread::spawn(move || spawn_confined(&order));
-        inside.join().unwrap_or_else(|_| Err(anyhow!("the sandbox failed")))
+        let (child, refused) = inside.join().unwrap_or_else(|_| Err(anyhow!("the sandbox failed")))?;
+        Ok((child, refused, share))
     }
 
     /// Enters the sandbox on the current thread, and starts the shell there.
@@ -246,15 +255,17 @@ mod linux {
         // If any part of the sandbox fails, nothing is run.
         files.and(calls).map_err(|why| anyhow!("there is no sandbox here: {why}"))?;
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&order.command).stdin(Stdio::null()).stdout(output);
+        let seconds = order.cpu_percent.map(|_| order.seconds.max(1).to_string());
+        command.arg("-c").args(seconds.iter().flat_map(|seconds| [LIMITED_COMMAND, seconds.as_str()]));
+        command.arg(&order.command).stdin(Stdio::null()).stdout(output);
         Ok((command.spawn().map_err(shell)?, refused))
     }
 
     /// Waits for the shell, and reaps every orphan until then.
-    fn wait_for_shell(child: Child, refused: &GuardedRefusals) -> ExitCode {
+    fn wait_for_shell(child: Child, refused: &GuardedRefusals, mut share: Option<CpuShare>) -> ExitCode {
         let shell = i32::try_from(child.id()).ok();
         loop {
-            match wait(WaitOptions::empty()) {
+            match share.as_mut().map_or_else(|| wait(WaitOptions::empty()), CpuShare::wait_for_child) {
                 Ok(Some((pid, status))) if Some(pid.as_raw_nonzero().get()) == shell => {
                     let code = status.exit_status().map(SandboxVerdict::Exited);
                     let signal = || SandboxVerdict::Signal(status.terminating_signal().unwrap_or(0));

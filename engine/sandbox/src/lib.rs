@@ -7,11 +7,16 @@
 //!
 //! It knows nothing of notes, agents or the protocol.
 
+mod command_environment;
+#[cfg(target_os = "linux")]
+mod cpu_share;
 mod folder_growth;
 #[cfg(target_os = "linux")]
 mod interpreter_start;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
+#[cfg(not(target_os = "linux"))]
+mod no_cpu_share;
 pub mod open_file_limit;
 mod path_rules;
 mod process_census;
@@ -22,7 +27,12 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod syscall_filter;
 
+pub use command_environment::command_environment;
+#[cfg(target_os = "linux")]
+pub use cpu_share::CpuShare;
 pub use folder_growth::FolderGrowth;
+#[cfg(not(target_os = "linux"))]
+pub use no_cpu_share::MissingCpuShare as CpuShare;
 pub use path_rules::{HidePathsError, PathRules, hide_paths, resolve_links};
 pub use process_census::{ProcessCensus, ProcessExcess, is_group_alive, machine_thread_count};
 use std::path::PathBuf;

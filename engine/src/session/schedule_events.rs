@@ -1,15 +1,18 @@
-//! Schedules that wait for events, such as a changed file or a failed run. Changes that agents make start nothing, so
-//! that no schedule starts itself or another one in circles. A function of a plugin that events call is a schedule of
-//! each volume where such an event happens.
+//! Schedules that wait for events, such as a changed file or a failed run. Changes that agents make start nothing, nor
+//! do runs that schedules began, so that no schedule starts itself or another one in circles. A function of a plugin
+//! that events call is a schedule of each volume where such an event happens.
 
-use crate::session::apply_context::ApplyContext;
+use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::RunsState;
-use crate::session::state::schedules::{SchedulesState, SeenFiles};
+use crate::session::state::schedules::{SchedulesState, SeenEvents};
 use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::event_filter::{WorkspaceEvent, add_handled_event};
+use agent::event_listeners::{EventListeners, FileStates, file_changes};
 use agent::notice::Notice;
-use agent::schedule::{Schedule, ScheduleTrigger, ScheduledWork, unused_name};
+use agent::run_events::{RunEventCursor, RunEventSource};
+use agent::schedule::{Schedule, ScheduledWork, unused_name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::{DocId, RunOrigin};
@@ -18,82 +21,90 @@ use store::{DocId, RunOrigin};
 /// read again shortly after the change.
 const AGENT_CHANGE_AGE_MS: i64 = 60_000;
 
-/// Returns the trigger of a schedule that waits for an event.
-fn trigger_of(schedule: &Schedule) -> Option<ScheduleTrigger> {
-    if schedule.paused { None } else { ScheduleTrigger::parse(&schedule.when).ok().flatten() }
-}
-
-/// Work that waits for events: a schedule, its volume, and the events that start it.
-type WaitingSchedule = (DocId, DocId, ScheduleTrigger);
-
 impl SchedulesState {
+    /// Publishes an event of another program.
+    pub(in crate::session) fn publish_event(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        volume: DocId,
+        (kind, data): (&str, Value),
+    ) -> Result<(), CommandError> {
+        if !volumes.by_id.contains_key(&volume) {
+            return Err(CommandError(format!("there is no volume {volume}")));
+        }
+        let admitted = self.published.admit(turn.now, volume, kind, data);
+        turn.notify(admitted.map_err(|why| CommandError(why.to_string()))?);
+        Ok(())
+    }
+
     /// Makes schedules due whose events happened since the last call.
     pub(in crate::session) fn step_schedule_events(
         &mut self,
         turn: &mut ApplyContext<'_>,
         volumes: &VolumesState,
         runs: &RunsState,
+        workspace: &WorkspaceState,
     ) {
         let mut new = if self.is_active { self.update_handlers(turn, volumes, runs) } else { BTreeMap::new() };
-        let waiting: Vec<WaitingSchedule> = self
-            .by_id
-            .iter()
-            .chain(&new)
-            .filter_map(|(id, one)| Some((*id, one.volume, trigger_of(one)?)))
-            .filter(|_| self.is_active)
-            .collect();
-        if waiting.is_empty() {
+        let all = self.by_id.iter().chain(&new).filter(|_| self.is_active);
+        let mut listeners = EventListeners::of_schedules(all);
+        let notice = turn.journal.notices.last_number();
+        if listeners.is_empty() {
             // What happens until a schedule waits is no news to it.
-            self.seen_events.files.clear();
-            self.seen_events.notice = turn.journal.notices.last_number();
+            self.seen_events = SeenEvents { notice, ..SeenEvents::default() };
             return;
         }
-        let mut due: BTreeMap<DocId, Vec<Value>> = BTreeMap::new();
-        let mut happened = |volume: DocId, event: &WorkspaceEvent| {
-            for (id, ..) in waiting.iter().filter(|(_, of, trigger)| *of == volume && trigger.is_started_by(event)) {
-                add_handled_event(due.entry(*id).or_default(), event.to_json());
-            }
-        };
-        for noticed in turn.journal.notices.notices_after(self.seen_events.notice) {
+        let seen = std::mem::replace(&mut self.seen_events.notice, notice);
+        for noticed in turn.journal.notices.notices_after(seen) {
             let Some(mut event) = WorkspaceEvent::of_notice(noticed) else { continue };
-            let volume = match event.id("run").and_then(|run| runs.run_summaries.get(&run)) {
+            let volume = match event.id("run") {
                 // A schedule that reacts to runs must not react to its own, nor to another schedule's.
-                Some(summary) if matches!(summary.origin, RunOrigin::Schedule { .. }) => continue,
-                Some(summary) => Some(summary.volume),
+                Some(run) if matches!(runs.root_origin(run), Some(RunOrigin::Schedule { .. })) => continue,
+                Some(run) => runs.run_summaries.get(&run).map(|summary| summary.volume),
                 None => event.id("volume"),
             };
             if let Some(volume) = volume {
                 event.data.insert("volume".to_owned(), json!(volume.to_string()));
-                happened(volume, &event);
+                listeners.add_event(volume, &event);
             }
         }
-        self.seen_events.notice = turn.journal.notices.last_number();
-        let watched = |volume: &DocId| waiting.iter().any(|(_, of, trigger)| of == volume && trigger.waits_for_files());
-        self.seen_events.files.retain(|volume, _| watched(volume));
-        for (id, volume) in volumes.by_id.iter().filter(|(id, volume)| volume.known && watched(id)) {
+        if listeners.wait_for_steps() {
+            for run in runs.open_runs() {
+                let has_begun = || turn.journal.notices.has_run_begun(seen, run.id);
+                let source = RunEventSource { run: run.id, about: &run.about, steps: &run.steps };
+                let events = self.seen_events.runs.events_of(&source, has_begun);
+                // Only what the user began here starts work.
+                if !events.is_empty()
+                    && workspace.is_own_device(run.device.as_ref())
+                    && runs.root_origin(run.id) == Some(RunOrigin::User)
+                {
+                    events.iter().for_each(|event| listeners.add_event(run.about.volume, event));
+                }
+            }
+        } else {
+            self.seen_events.runs = RunEventCursor::default();
+        }
+        self.seen_events.files.retain(|volume, _| listeners.wait_for_files(*volume));
+        for (id, volume) in volumes.by_id.iter().filter(|(_, volume)| volume.known) {
             let before = self.seen_events.files.get(id);
-            if before.is_some_and(|(revision, _)| *revision == volume.revision) {
+            if !listeners.wait_for_files(*id) || before.is_some_and(|(revision, _)| *revision == volume.revision) {
                 continue;
             }
             if is_scheduled_call_running(runs, *id) {
                 continue; // which files it has changed is known once it has ended
             }
-            let now: SeenFiles = volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
-            if let Some((_, before)) = before {
-                let differing = now.iter().filter_map(|(path, state)| match before.get(path) {
-                    Some(known) => (known != state).then_some((path, "changed")),
-                    None => Some((path, "created")),
-                });
-                let removed = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, "removed"));
-                for (path, change) in differing.chain(removed) {
-                    if !is_changed_by_agent(runs, turn, *id, path) {
-                        happened(*id, &WorkspaceEvent::of_file((*id, volume.name.as_str()), path, change, turn.now.0));
-                    }
+            let now: FileStates =
+                volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
+            for (path, change) in before.into_iter().flat_map(|(_, before)| file_changes(before, &now)) {
+                if !is_changed_by_agent(runs, turn, *id, path) {
+                    let event = WorkspaceEvent::of_file((*id, volume.name.as_str()), path, change, turn.now.0);
+                    listeners.add_event(*id, &event);
                 }
             }
             self.seen_events.files.insert(*id, (volume.revision, now));
         }
-        for (id, events) in due {
+        for (id, events) in listeners.into_started() {
             if let Some(mut one) = new.remove(&id) {
                 let taken: Vec<&str> = self.by_id.values().map(|one| one.name.as_str()).collect();
                 one.name = unused_name(&one.work, &taken);

@@ -12,7 +12,7 @@ use agent::memory::trace::iso_timestamp;
 use agent::memory::{MemoryMaintenance, RecallOptions};
 use agent::notice::Notice;
 use agent::policy::ToolPolicy;
-use agent::schedule::{DueStatus, MIN_TRIGGER_INTERVAL_MS, Schedule, ScheduleOutcome, ScheduledWork};
+use agent::schedule::{DueStatus, MIN_TRIGGER_INTERVAL_MS, Schedule, ScheduleOutcome, ScheduledWork, duration_text};
 use agent::tool_catalog::BuiltInTool;
 use commands::CommandId;
 use serde_json::{Map, Value, json};
@@ -374,15 +374,5 @@ impl SchedulesState {
         };
         runs.request_run(turn, volumes, workspace, question)?;
         Ok(Some(run))
-    }
-}
-
-/// Formats seconds for the user.
-fn duration_text(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
     }
 }

@@ -301,7 +301,7 @@ fn a_changed_file_begins_work_but_not_what_agents_change() {
 }
 
 /// Starts `events --follow --json` with these words, and waits until it has begun to listen.
-fn follower(house: &House, words: &[&str]) -> (Child, ChildStdout) {
+pub(super) fn follower(house: &House, words: &[&str]) -> (Child, ChildStdout) {
     let mut all = vec!["events", "--follow", "--json"];
     all.extend(words);
     let mut command = house.command(&all);
@@ -314,7 +314,7 @@ fn follower(house: &House, words: &[&str]) -> (Child, ChildStdout) {
     (child, output)
 }
 
-fn read_all(mut output: ChildStdout) -> String {
+pub(super) fn read_all(mut output: ChildStdout) -> String {
     let mut text = String::new();
     output.read_to_string(&mut text).expect("read");
     text

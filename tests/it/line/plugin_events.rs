@@ -1,9 +1,9 @@
 //! `@on_event` through the program: functions of plugins that events call.
 
-use super::agents::house;
+use super::agents::{Said, house, model};
 use super::schedules::Watch;
 use crate::program::{House, pass, until};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Functions of a plugin. The first one changes files that start it.
@@ -91,5 +91,67 @@ fn events_call_approved_functions_once_and_failures_are_reported() {
     house.run(&["tools", "file_it", "--disable"]).code(0);
     let schedules = house.run(&["schedule"]).good().text();
     assert!(schedules.contains("fails") && !schedules.contains("file_it"), "{schedules}");
+    drop(watch);
+}
+
+/// Functions for what is said in runs, and one that shows that events call functions by now.
+const LISTENERS: &str = r#"from llm_os.plugins import on_event
+
+
+@on_event("TOOL_OUTPUT: read_file")
+def saw_tool(event):
+    return f"{event['kind']} {event['tool']}: {event['text']}"
+
+
+@on_event("USER_INPUT", "LLM_OUTPUT")
+def saw_words(event):
+    return f"{event['kind']}: {event['text']}"
+
+
+@on_event("custom.ready")
+def is_ready(event):
+    return f"{event['kind']} {event['data']}"
+"#;
+
+#[test]
+fn what_is_said_in_the_users_runs_calls_functions_and_what_schedules_do_calls_none() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("It says one.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "one\n")]);
+    house.write("W/plugins/listeners.py", LISTENERS.as_bytes());
+    house.run(&["tools"]).code(0);
+    for name in ["saw_tool", "saw_words", "is_ready"] {
+        house.run(&["tools", name, "--approve"]).code(0);
+    }
+    // Its own run reads a file, too.
+    house.run(&["schedule", "add", "on event TOOL_OUTPUT: read_*", "Look again", "--name", "again"]).good();
+    let watch = Watch::new(&house);
+    until("events call functions", || {
+        house.run(&["events", "--publish", "custom.ready", "[1]"]);
+        house.run(&["schedule"]).text().contains("is_ready")
+    });
+    house.run(&["ask", "What does a.md say?"]).code(0);
+    let all_steps = |name: &str| calls(&house, name).iter().map(|run| steps(&house, run)).collect::<String>();
+    until("both are called with all", || {
+        let said = all_steps("saw_words");
+        let words = ["USER_INPUT: What does a.md say?", "LLM_OUTPUT: It says one."];
+        words.iter().all(|one| said.contains(one)) && all_steps("saw_tool").contains("TOOL_OUTPUT read_file: ")
+    });
+    assert!(all_steps("saw_tool").contains("one"), "{}", all_steps("saw_tool"));
+    until("the schedule has run", || {
+        let runs = house.run(&["runs", "--json"]).good().lines();
+        runs.iter().any(|run| run["prompt"] == "Look again" && run["standing"] == "done")
+    });
+    // An event makes a schedule due at once, so the end of the run shows that it started nothing.
+    let schedules = house.run(&["schedule", "--json"]).good().lines();
+    for name in ["saw_tool", "again"] {
+        let one = schedules.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {schedules:?}"));
+        assert_eq!(one["triggered"].as_array().map(Vec::len), Some(1), "{one}");
+    }
+    until("a published event arrives", || all_steps("is_ready").contains("CUSTOM.READY [1]"));
     drop(watch);
 }

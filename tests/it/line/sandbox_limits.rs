@@ -4,7 +4,7 @@
 use super::agents::{Said, house, model, without_events};
 use super::git::{git, with_remote};
 use super::own_tools::{import, one_call};
-use crate::program::House;
+use crate::program::{House, until};
 use serde_json::{Value, json};
 
 /// A house whose model makes one call and repeats its result, with these limits.
@@ -103,6 +103,58 @@ fn numbers_bound_commands_python_and_scripts() {
         let said = answer(&house, "probe");
         assert!(said.contains(why), "{func}: {said}");
     }
+}
+
+#[test]
+fn a_command_stays_below_its_share_of_the_processor() {
+    // Its shell measures what it and the loop took in the two seconds: user and system time, each on a line.
+    let busy = "(while :; do :; done) & sleep 2; kill $!; wait $!; times";
+    let said = command(busy, "cpu_percent: 20, cpu_seconds: 9", &FILES);
+    let seconds = |time: &str| -> Option<f64> {
+        let (minutes, seconds) = time.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    let times = |line: &str| line.split_whitespace().map(seconds).collect::<Option<Vec<f64>>>();
+    let used: f64 = said.lines().filter_map(times).flatten().sum();
+    assert!(used > 0.0 && used < 1.0, "{used} s of 2 s: {said}");
+    let said = command("while :; do :; done", "cpu_percent: 300, cpu_seconds: 1", &FILES);
+    assert!(said.contains("ended by signal"), "the other limit holds, too: {said}");
+}
+
+#[test]
+fn python_stays_below_its_share_of_the_processor() {
+    let busy = "import time\nbegun, used = time.monotonic(), time.process_time()\n\
+                while time.monotonic() - begun < 2: pass\nprint(time.process_time() - used)";
+    let said = python(busy, "cpu_percent: 20", &FILES);
+    let used: f64 = said.trim().parse().unwrap_or_else(|_| panic!("{said}"));
+    assert!(used > 0.0 && used < 1.0, "{used} s of 2 s");
+}
+
+/// Whether the process that wrote its number into this file has ended. One that nothing reaps has, too.
+fn has_ended(house: &House) -> bool {
+    let pid = String::from_utf8(house.read("notes/pid")).expect("text");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+#[test]
+fn nothing_is_left_of_a_command_that_was_stopped_for_its_share() {
+    let busy = "echo $$ > pid; while :; do :; done";
+    for (command, limits, result) in [
+        (format!("sh -c '{busy}' & sleep 1; echo over"), "cpu_percent: 5", "over"),
+        (busy.to_owned(), "cpu_percent: 5, time: 1 s", "stopped after 1 s"),
+    ] {
+        let house = limited(("shell", json!({"command": command})), limits, &FILES);
+        let said = answer(&house, "shell");
+        assert!(said.contains(result), "{said}");
+        until("it has ended", || has_ended(&house));
+    }
+    let house = limited(("shell", json!({"command": busy})), "cpu_percent: 5", &FILES);
+    let mut child = house.command(&["ask", "go", "--approve", "shell"]).spawn().expect("started");
+    until("it works", || std::fs::read_to_string(house.path("notes/pid")).is_ok_and(|pid| pid.ends_with('\n')));
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    until("it has ended", || has_ended(&house));
 }
 
 #[test]
@@ -263,7 +315,7 @@ fn an_agent_has_tighter_limits_of_its_own() {
     let said = ask("narrow", "sandbox: {hidden: [lib], time: 1 s}");
     assert!(!said.contains("planted") && !said.contains("lib\n") && said.contains("out\n"), "{said}");
     assert!(said.contains("stopped after 1 s"), "its own file can't loosen a limit: {said}");
-    let said = ask("narrow", "agents: {specialists: {narrow: {sandbox: {hidden: [out]}}}}");
+    let said = ask("narrow", "agents: {specialists: {narrow: {sandbox: {hidden: [out], cpu_percent: 90}}}}");
     assert!(said.contains("lib\n") && !said.contains("out\n") && !said.contains("planted"), "{said}");
 }
 
@@ -271,7 +323,7 @@ fn an_agent_has_tighter_limits_of_its_own() {
 fn limits_that_do_not_hold_are_refused_at_load() {
     for (line, why) in [
         ("disk_mb: 0", "0 is no such limit; it takes 1 to"),
-        ("cpu_percent: 50", "cpu_percent can't be enforced"),
+        ("cpu_percent: 0", "1 to 10000 percent of one processor"),
         ("memory_mb: 8", "64 to"),
         ("cpu_seconds: 0", "1 to"),
         ("processes: 5000", "1 to 512"),

@@ -1,7 +1,7 @@
 //! Schedules: each due time starts one run, missed times are made up for or skipped with a notice, across restarts and
 //! clock changes. Scheduled runs may do no more than the user's own. Also the watchdog over running work.
 
-use super::agents::{agent, answer, kinds, results, said, setup};
+use super::agents::{agent, answer, ask, kinds, results, said, setup};
 use crate::twin::{Asked, Twin};
 use agent::memory::insight::MemoryQuery;
 use agent::memory::{MemoryMaintenance, ReplayMode};
@@ -387,4 +387,54 @@ fn the_watchdog_ends_what_hangs_and_says_so() {
     assert!(notices(&twin).iter().any(stopped), "{:?}", notices(&twin));
     twin.pass(20 * 60_000 + 1);
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Failed));
+}
+
+#[test]
+fn what_the_user_asked_starts_schedules_and_what_a_schedule_delegated_starts_none() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let tidies = add(&mut twin, 3, "0 * * * *", goal("tidy up"));
+    let mut waits = Vec::new();
+    for (number, event) in (4_u8..).zip(["USER_INPUT", "LLM_OUTPUT", "TOOL_OUTPUT: ask_*", "RUN_ENDED"]) {
+        waits.push(add(&mut twin, number, &format!("on event {event}"), goal("react")));
+    }
+    let starts = |twin: &Twin| waits.iter().map(|id| one(twin, *id).triggered.len()).collect::<Vec<_>>();
+    let work_in_two = |twin: &mut Twin| {
+        answer(twin, said("", &[("ask_agent", json!({"agent": "qa", "goal": "Try the page"}))]));
+        answer(twin, said("It works.", &[]));
+        answer(twin, said("All is well.", &[]));
+    };
+    twin.pass(HOUR + 60_000);
+    work_in_two(&mut twin);
+    assert!(matches!(came(&twin, tidies), ScheduleOutcome::Ended { how: RunEnding::Done, .. }));
+    assert_eq!(twin.session.agents().runs().count(), 2, "it delegated");
+    assert_eq!(starts(&twin), [0, 0, 0, 0], "neither the schedule's run nor the delegated one");
+    ask(&mut twin, "look after the page");
+    work_in_two(&mut twin);
+    assert_eq!(starts(&twin), [1, 1, 1, 1]);
+}
+
+#[test]
+fn programs_publish_so_many_events_which_start_the_schedules_that_name_them() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let named = add(&mut twin, 3, "on event custom.deploy-done: site", goal("check it"));
+    let other = add(&mut twin, 4, "on event custom.other", goal("check it"));
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let publish = |twin: &mut Twin, volume: DocId, kind: &str| {
+        let data = json!({"subject": "site"});
+        twin.command(Command::PublishEvent { volume, kind: kind.to_owned(), data })
+    };
+    for _ in 0..100 {
+        publish(&mut twin, volume, "custom.deploy-done").expect("published");
+    }
+    let why = publish(&mut twin, volume, "custom.deploy-done").expect_err("too many").0;
+    assert!(why.contains("100 events were published within a minute"), "{why}");
+    let published = |notice: &Notice| matches!(notice, Notice::Published { kind, .. } if kind == "CUSTOM.DEPLOY_DONE");
+    assert_eq!(notices(&twin).iter().filter(|notice| published(notice)).count(), 100);
+    assert_eq!((one(&twin, named).triggered.len(), one(&twin, other).triggered.len()), (1, 0));
+    twin.pass(61_000);
+    publish(&mut twin, volume, "custom.other").expect("published");
+    assert_eq!(one(&twin, other).triggered.len(), 1);
+    for (volume, kind) in [(DocId([9; 16]), "custom.other"), (volume, "USER_INPUT")] {
+        assert!(publish(&mut twin, volume, kind).is_err(), "{kind}");
+    }
 }

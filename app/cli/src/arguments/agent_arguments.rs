@@ -210,6 +210,8 @@ pub(crate) struct ScheduleArguments {
 /// `events`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EventsArguments {
+    #[arg(id = "JSON")]
+    pub(crate) data: Option<String>,
     #[arg(long)]
     pub(crate) follow: bool,
     #[arg(long)]
@@ -218,6 +220,8 @@ pub(crate) struct EventsArguments {
     pub(crate) project: Option<String>,
     #[arg(long)]
     pub(crate) count: Option<String>,
+    #[arg(long)]
+    pub(crate) publish: Option<String>,
 }
 
 /// `traces`.

@@ -85,7 +85,8 @@ impl NotificationState {
             | Notice::Consolidated { .. }
             | Notice::Scheduled { .. }
             | Notice::Skipped { .. }
-            | Notice::Stopped { .. } => None,
+            | Notice::Stopped { .. }
+            | Notice::Published { .. } => None,
         };
         let news = notices.notices_after(self.last_notice);
         let events = news.filter_map(|noticed| event(&noticed.notice)).collect();

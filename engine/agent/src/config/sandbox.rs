@@ -10,6 +10,8 @@ const MIN_MEMORY_MB: u64 = 64;
 const MAX_MEGABYTES: u64 = 1 << 20;
 /// Largest limit of processor time in seconds: a day.
 const MAX_CPU_SECS: u64 = 86_400;
+/// Largest share, in percent of one processor: a hundred processors.
+const MAX_CPU_PERCENT: u64 = 10_000;
 /// Largest number of processes that the sandbox counts.
 const MAX_SANDBOX_PROCESSES: u64 = 512;
 /// Maximum number of paths in a list.
@@ -48,9 +50,9 @@ pub struct SandboxConfig {
     /// Megabytes that a call may add to the project's folder.
     #[serde(deserialize_with = "file_size")]
     pub disk_mb: Option<u64>,
-    /// Not enforced, and therefore refused.
-    #[serde(deserialize_with = "refuse_cpu_share")]
-    pub cpu_percent: (),
+    /// Processor time of all processes of a call, in percent of one processor.
+    #[serde(deserialize_with = "cpu_percent")]
+    pub cpu_percent: Option<u64>,
 }
 
 /// The limits of a job. `None` means the program's own limit.
@@ -60,6 +62,8 @@ pub struct SandboxLimits {
     pub memory_bytes: Option<u64>,
     /// Processor time of one process in seconds.
     pub cpu_seconds: Option<u64>,
+    /// Processor time of all processes of a call, in percent of one processor.
+    pub cpu_percent: Option<u64>,
     /// Number of processes and threads of a command.
     pub processes: Option<usize>,
     /// Duration in milliseconds.
@@ -94,6 +98,7 @@ impl SandboxLimits {
         SandboxLimits {
             memory_bytes: bytes(least(|one| one.memory_mb)),
             cpu_seconds: least(|one| one.cpu_seconds),
+            cpu_percent: least(|one| one.cpu_percent),
             processes: all.iter().filter_map(|one| one.processes).min(),
             time_ms: least(|one| one.time),
             file_bytes: bytes(least(|one| one.file_mb)),
@@ -186,8 +191,14 @@ fn paths<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::E
     tidied.collect::<Result<Vec<_>, _>>().map(Some)
 }
 
-fn refuse_cpu_share<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
-    Err(D::Error::custom("cpu_percent can't be enforced; cpu_seconds limits the processor time"))
+fn cpu_percent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let percent = limit(from, 1, MAX_CPU_PERCENT, "percent of one processor")?;
+    // Processes are counted and stopped by what only Linux says of them.
+    if percent.is_some() && !cfg!(target_os = "linux") {
+        let why = "cpu_percent can't be enforced on this system; cpu_seconds limits the processor time";
+        return Err(D::Error::custom(why));
+    }
+    Ok(percent)
 }
 
 #[cfg(test)]
@@ -199,6 +210,7 @@ mod tests {
         let all = SandboxConfig {
             memory_mb: Some(100),
             cpu_seconds: Some(5),
+            cpu_percent: Some(50),
             hidden: Some(vec!["keys".to_owned()]),
             writable: Some(vec!["out".to_owned(), "tmp".to_owned()]),
             ..SandboxConfig::default()
@@ -206,6 +218,7 @@ mod tests {
         let agent = SandboxConfig {
             memory_mb: Some(200),
             cpu_seconds: Some(2),
+            cpu_percent: Some(20),
             processes: Some(3),
             hidden: Some(Vec::new()),
             writable: Some(vec!["out/mine".to_owned()]),
@@ -213,6 +226,7 @@ mod tests {
         };
         let limits = SandboxLimits::combine(&[&all, &agent]);
         assert_eq!((limits.memory_bytes, limits.cpu_seconds, limits.processes), (Some(100 << 20), Some(2), Some(3)));
+        assert_eq!(limits.cpu_percent, Some(20));
         let why = |path: &str, write: bool| limits.paths.refusal(path, write).is_some();
         assert!(why("keys", false) && why("keys/a/b", false) && !why("keysmith", false));
         assert!(!why("out/mine/a", true) && why("out/a", true) && why("tmp/a", true) && !why("tmp/a", false));

@@ -55,6 +55,7 @@ impl ContainerPlan {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let memory = number(self.limits.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES));
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_PROCESSORS);
+        let percent = number(self.limits.cpu_percent.unwrap_or(u64::MAX)).min(100 * number(processors as u64));
         let limit = |name: &str, most: i64| ResourcesUlimits {
             name: Some(name.to_owned()),
             soft: Some(most),
@@ -96,7 +97,7 @@ impl ContainerPlan {
             host_config: Some(HostConfig {
                 memory: Some(memory),
                 memory_swap: Some(memory),
-                nano_cpus: Some(1_000_000_000 * i64::try_from(processors).unwrap_or(1)),
+                nano_cpus: Some(10_000_000 * percent),
                 pids_limit: Some(i64::try_from(self.limits.processes.unwrap_or(DEFAULT_PROCESSES)).unwrap_or(1)),
                 ulimits: Some(ulimits),
                 network_mode: Some(if self.network { "default" } else { "none" }.to_owned()),

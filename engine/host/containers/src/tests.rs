@@ -82,10 +82,14 @@ fn a_container_has_no_rights_and_all_limits() {
     assert_eq!(host["Mounts"], json!([{"Type": "bind", "Source": "/p/src", "Target": "/work", "ReadOnly": true}]));
     assert_eq!(host["LogConfig"]["Config"]["max-size"], "4m");
     assert_eq!(body["Labels"]["tracebook.run"], json!(DocId([2; 16]).to_string()));
-    let own = ContainerPlan { command: None, mount: None, network: true, ..plan() };
+    let limits = SandboxLimits { cpu_percent: Some(25), ..SandboxLimits::default() };
+    let own = ContainerPlan { command: None, mount: None, network: true, limits, ..plan() };
     let body = serde_json::to_value(own.to_body()).expect("JSON");
     assert!(body["Cmd"].is_null() && body["WorkingDir"].is_null() && body["HostConfig"]["Mounts"] == json!([]));
-    assert_eq!(body["HostConfig"]["NetworkMode"], "default");
+    assert_eq!(
+        (&body["HostConfig"]["NetworkMode"], &body["HostConfig"]["NanoCpus"]),
+        (&json!("default"), &json!(250_000_000))
+    );
 }
 
 /// Files below a folder, opened without care: what's tested is what's done with them.

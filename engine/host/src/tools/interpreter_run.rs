@@ -12,7 +12,7 @@ use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::process_group::start_in_own_group;
 use crate::sandbox::MAX_ADDED_BYTES;
 use crate::sandbox_limits::limit_arguments;
-use ::sandbox::FolderGrowth;
+use ::sandbox::{CpuShare, FolderGrowth};
 use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;
 use agent::tool_job::{ToolOutcome, WebAccess};
@@ -164,7 +164,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
             });
             let folder = root.original_path().to_owned();
             let mut growth = FolderGrowth::new(vec![folder], run.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES));
-            let note = execute_code(place, (&mut input, &messages), run, (stop, &mut growth), &mut heard);
+            let note = execute_code(place, (&mut input, &messages, child.id()), run, (stop, &mut growth), &mut heard);
             match note {
                 Ok(None) if growth.has_grown_too_much() => Ok(Some(growth.excess_note())),
                 note => note,
@@ -189,7 +189,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
 /// Sends the code and collects results. Returns why it didn't finish, if so.
 fn execute_code(
     place: &ToolWorkspace,
-    (input, messages): (&mut impl Write, &Receiver<Value>),
+    (input, messages, process): (&mut impl Write, &Receiver<Value>, u32),
     run: &InterpreterRun<'_>,
     (stop, growth): (&StopSignal, &mut FolderGrowth),
     heard: &mut RunOutput,
@@ -206,7 +206,10 @@ fn execute_code(
     let mut begun = Instant::now();
     let mut ready = false;
     let mut fetching: Option<Receiver<Value>> = None;
+    // Once it's ready, the process ends with this thread, so that it's never left stopped.
+    let mut share: Option<CpuShare> = None;
     loop {
+        share.iter_mut().for_each(CpuShare::update);
         if let Some(answer) = fetching.as_ref().and_then(|answer| answer.try_recv().ok()) {
             fetching = None;
             let reply = json!({"header": {"msg_type": "input_reply"}, "parent_header": {},
@@ -240,6 +243,7 @@ fn execute_code(
                     bail!("there is no sandbox for {title} here: {open} cannot be shut off");
                 }
                 ready = true;
+                share = run.limits.cpu_percent.map(|percent| CpuShare::new(process, percent)).transpose()?;
                 begun = Instant::now();
                 let request = json!({
                     "header": {"msg_type": "execute_request", "msg_id": "tool"},

@@ -12,7 +12,7 @@ use crate::sandbox::{
     MAX_ADDED_BYTES, MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict,
 };
 use crate::sandbox_limits::process_rules;
-use ::sandbox::{FolderGrowth, ProcessCensus, ProcessExcess};
+use ::sandbox::{FolderGrowth, ProcessCensus, ProcessExcess, command_environment};
 use agent::config::SandboxLimits;
 use agent::tool_job::ToolOutcome;
 use anyhow::{anyhow, bail};
@@ -79,6 +79,7 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         private: vec![private.path.clone()],
         read: place.readable.clone(),
         network: shell.network,
+        cpu_percent: shell.limits.cpu_percent,
         seconds: shell.limits.cpu_seconds.unwrap_or(seconds.saturating_mul(processors) + 1),
         rules: process_rules(root.original_path(), &shell.limits.paths).into(),
         memory_bytes: shell.limits.memory_bytes.unwrap_or(MAX_MEMORY_BYTES),
@@ -203,7 +204,7 @@ impl ShellProcess {
         let fail = |error: std::io::Error| anyhow!("the sandbox could not be started ({error})");
         let (mut from, to) = std::io::pipe().map_err(fail)?;
         let mut command = Command::new(&place.program);
-        command.arg("sandbox").current_dir(folder).env_clear().envs(tool_environment(private, &place.readable));
+        command.arg("sandbox").current_dir(folder).env_clear().envs(command_environment(private, &place.readable));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().map_err(fail)?;
         drop(command); // and with it our end of the pipe
@@ -311,33 +312,6 @@ pub(super) fn end_child(child: &mut Child) {
     while begun.elapsed() < PIPE_DRAIN_TIMEOUT && ::sandbox::is_group_alive(child.id()) {
         std::thread::sleep(SHELL_POLL_INTERVAL);
     }
-}
-
-/// Returns a tool's environment variables: nothing of the user's except the language. Its home is the private folder,
-/// so `~` doesn't lead to the user's files.
-fn tool_environment(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std::ffi::OsString)> {
-    let known = |folder: &PathBuf| {
-        let system = ["/usr", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store", "/run/current-system", "/snap"];
-        system.iter().any(|system| folder.starts_with(system)) || readable.iter().any(|open| folder.starts_with(open))
-    };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).filter(known).collect();
-    for folder in ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from) {
-        if !folders.contains(&folder) {
-            folders.push(folder);
-        }
-    }
-    let mut seen = vec![
-        ("PATH", std::env::join_paths(folders).unwrap_or_else(|_| "/usr/bin:/bin".into())),
-        ("HOME", private.into()),
-        ("TMPDIR", private.into()),
-        ("TERM", "dumb".into()),
-    ];
-    // Programs of `rustup` are proxies that search for the real ones.
-    let rustup = readable.iter().find(|folder| folder.ends_with(".rustup"));
-    seen.extend(rustup.map(|folder| ("RUSTUP_HOME", folder.clone().into())));
-    seen.extend(["LANG", "LC_ALL", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    seen
 }
 
 /// A folder for this tool only, which is removed on drop.

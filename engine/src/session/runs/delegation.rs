@@ -52,6 +52,11 @@ impl crate::session::state::runs::RunsState {
         delegated_run::ancestors(&self.run_summaries, run)
     }
 
+    /// Returns who began a run, or the run that it was delegated from; `None` if that run was deleted.
+    pub(in crate::session) fn root_origin(&self, run: DocId) -> Option<RunOrigin> {
+        self.ancestors(run).last().and_then(|root| self.run_summaries.get(root)).map(|line| line.origin)
+    }
+
     /// Returns a run and all runs delegated from it, directly or indirectly.
     pub fn run_family(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];

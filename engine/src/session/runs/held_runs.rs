@@ -66,8 +66,7 @@ impl RunsState {
     /// Returns whether this device continues a run: it's its own, and if another device sent it, it's held now.
     pub(super) fn carries_out(&self, workspace: &WorkspaceState, id: DocId) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
-        let root = self.ancestors(id).last().and_then(|root| self.run_summaries.get(root).map(|line| line.origin));
-        let is_sent = root.unwrap_or(run.about.origin) == RunOrigin::Device;
+        let is_sent = self.root_origin(id).unwrap_or(run.about.origin) == RunOrigin::Device;
         workspace.is_own_device(run.device.as_ref()) && (!is_sent || self.holder_policy(id).is_some())
     }
 

@@ -289,8 +289,7 @@ impl RunsState {
         record: &mut RunRecord,
     ) {
         let mut policy = self.policy_of(id);
-        let first = self.ancestors(id).last().and_then(|first| self.run_summaries.get(first));
-        let scheduled = first.is_some_and(|line| matches!(line.origin, RunOrigin::Schedule { .. } | RunOrigin::Device));
+        let scheduled = matches!(self.root_origin(id), Some(RunOrigin::Schedule { .. } | RunOrigin::Device));
         let Some(run) = self.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
         volumes.extend_rules_to_fork(&mut policy, volume);

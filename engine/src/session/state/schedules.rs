@@ -1,8 +1,11 @@
 //! State of schedules, and of memory maintenance started by them or by the user.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
+use agent::event_listeners::FileStates;
 use agent::memory::MemoryMaintenance;
 use agent::notice::Notice;
+use agent::published_event::PublishedEventTimes;
+use agent::run_events::RunEventCursor;
 use agent::schedule::LastOccurrence;
 use agent::schedule::Schedule;
 use agent::schedule::ScheduleOutcome;
@@ -31,20 +34,21 @@ pub(in crate::session) struct SchedulesState {
     pub(in crate::session) pending_maintenance: Vec<PendingMaintenance>,
     /// What the schedules that wait for events have seen.
     pub(in crate::session) seen_events: SeenEvents,
+    /// When other programs published events.
+    pub(in crate::session) published: PublishedEventTimes,
     /// Volumes whose memory is being read for maintenance.
     pub(in crate::session) reading_memory: BTreeSet<DocId>,
 }
-
-/// Files by path, each with its size in bytes and its modification time in nanoseconds since 1970.
-pub(in crate::session) type SeenFiles = BTreeMap<String, (u64, i64)>;
 
 /// What schedules that wait for events have seen.
 #[derive(Debug, Default)]
 pub(in crate::session) struct SeenEvents {
     /// Number of the last notice.
     pub(in crate::session) notice: u64,
+    /// Steps of runs.
+    pub(in crate::session) runs: RunEventCursor,
     /// For each volume: its revision and its files.
-    pub(in crate::session) files: BTreeMap<DocId, (u64, SeenFiles)>,
+    pub(in crate::session) files: BTreeMap<DocId, (u64, FileStates)>,
 }
 
 impl SchedulesState {
