@@ -1,4 +1,4 @@
-//! Names of files for `tracebook git`: with the volume in front, or with `/` for its root, as search and tools show them.
+//! Names of files for `tracebook git`: with the volume in front, as search shows them, or with `/` for its root.
 
 use super::git::{git, know_user, with_remote};
 use crate::program::{Done, House, finish};
