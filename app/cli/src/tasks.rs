@@ -194,6 +194,7 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
                     "capabilities": agent.capabilities, "can_handle": agent.when, "from": whose,
                     "description": first, "enabled": !off, "llm_provider": agent.llm_provider,
                     "max_tokens": agent.max_tokens, "temperature": agent.temperature, "tools": agent.tools,
+                    "tool_choice": agent.tool_choice,
                 });
                 writeln!(scene.out, "{one}")?;
             }
