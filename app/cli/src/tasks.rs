@@ -166,6 +166,7 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
     let python = |agent: PythonAgent| AgentDefinition {
         name: agent.class,
         description: agent.description,
+        capabilities: agent.capabilities,
         path: Some(agent.path),
         ..AgentDefinition::default()
     };

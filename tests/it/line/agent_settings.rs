@@ -80,13 +80,13 @@ fn an_agent_may_have_to_call_a_tool_first() {
     });
     let house = house(&address, &[("a.md", "# A\n")]);
     house.write("W/agents/tester.md", b"---\nname: tester\ntool_choice: required\n---\nYou test.\n");
-    house.run(&["ask", "go", "--agent", "tester"]).good();
+    house.run(&["ask", "go", "--agent", "tester"]).code(0);
     configure(&house, "agents:\n  specialists:\n    tester: {tool_choice: sometimes}\n");
     house.run(&["providers"]).refused(2, "sometimes");
     let config = String::from_utf8_lossy(&house.read("W/config.yaml")).replace("sometimes", "auto");
     house.write("W/config.yaml", config.as_bytes());
-    house.run(&["ask", "go", "--agent", "tester"]).good();
-    house.run(&["ask", "go"]).good();
+    house.run(&["ask", "go", "--agent", "tester"]).code(0);
+    house.run(&["ask", "go"]).code(0);
     let sent = sent.lock().expect("sent");
     // A run that must call a tool each time would never end.
     let required = [json!("required"), json!("auto")];

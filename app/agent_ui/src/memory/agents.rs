@@ -152,7 +152,7 @@ fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow
                 path: Some(agent.path.clone()),
                 tools: Some(Vec::new()),
                 when: Vec::new(),
-                capabilities: Vec::new(),
+                capabilities: agent.capabilities.clone(),
                 prompt: agent.code.clone(),
                 python: true,
                 is_program: false,
