@@ -134,7 +134,12 @@ pub(super) fn find_files(
             }
             PathPlace::System => 0,
         };
-        match existing_path(&volumes[volume].root, &resolved.path, &files[volume]) {
+        let path = match (resolved.path.as_str(), takes_revisions) {
+            // What changes files takes a whole volume only as `.`.
+            ("", takes_all) => takes_all.then(|| ".".to_owned()),
+            (path, _) => existing_path(&volumes[volume].root, path, &files[volume]),
+        };
+        match path {
             Some(path) => _ = found.insert(at, (volume, path)),
             // After `--`, a file may be in older commits only.
             None if mark.is_some() && is_of_volume && resolved.place == PathPlace::Volume(volume) => {
@@ -173,9 +178,6 @@ pub(super) fn find_files(
 
 /// Returns the path of a file or folder that Git knows in the folder: as it is, or with `.md`.
 fn existing_path(root: &Path, path: &str, files: &BTreeMap<String, ()>) -> Option<String> {
-    if path.is_empty() {
-        return Some(".".to_owned());
-    }
     let note = format!("{path}.md");
     let is_known = RepositoryFolder::open(root).is_ok_and(|repository| repository.is_known_folder(path).is_ok());
     if is_known { Some(path.to_owned()) } else { Some(note).filter(|note| files.contains_key(note)) }

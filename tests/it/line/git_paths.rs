@@ -82,6 +82,9 @@ fn names_that_mean_no_file_or_several_volumes_are_refused() {
     ] {
         run_in(&house, "notes", words).refused(2, about);
     }
+    house.write("notes/a.md", b"changed\n");
+    run_in(&house, "notes", &["restore", "notes"]).code(2);
+    assert_eq!(house.read("notes/a.md"), b"changed\n", "a volume isn't discarded by its name");
     house.write("W/config.yaml", b"volumes:\n  other: {readonly: true}\n");
     house.write("other/Tower.md", b"higher\n");
     run_in(&house, "notes", &["add", "other/Tower.md"]).refused(2, "other");
