@@ -37,6 +37,8 @@ mod git_merge_driver;
 #[cfg(unix)]
 mod git_more;
 #[cfg(unix)]
+mod git_paths;
+#[cfg(unix)]
 mod git_random;
 mod git_real;
 mod git_revisions;

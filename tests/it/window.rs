@@ -69,6 +69,7 @@ mod source_control_more;
 mod spelling;
 mod status;
 mod syncing;
+mod tool_lines;
 mod trace_versions;
 mod value_menus;
 mod widgets;

@@ -23,6 +23,7 @@ mod server_forms;
 mod sessions;
 mod timeline;
 mod todos;
+mod tool_icons;
 mod tools;
 
 pub use branches::BranchesPage;

@@ -2,8 +2,8 @@
 //! the user's own `git`.
 
 use super::{
-    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, git_outputs, git_revisions,
-    github_folder, parse, resolve,
+    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, git_outputs, git_paths,
+    git_revisions, github_folder, parse, resolve,
 };
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
@@ -123,7 +123,7 @@ pub(super) struct GitArguments {
 }
 
 /// Output and errors, and whether they're this process's own.
-type GitStreams<'a> = (&'a mut dyn Write, &'a mut dyn Write, bool);
+pub(super) type GitStreams<'a> = (&'a mut dyn Write, &'a mut dyn Write, bool);
 
 /// Runs `git` for a volume of the workspace.
 pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Result<u8, CliError> {
@@ -134,9 +134,10 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
         false => resolve::resolve_volume(scene, name)?,
     };
     let Some(volume) = volume else { return Err(CliError::usage("there is no volume yet; `tracebook open` adds one")) };
-    let (root, locked) = scene.handle.read(move |session| {
-        let root = session.volume(volume).and_then(|volume| volume.root.clone());
-        (root, session.read_only_reason(volume))
+    let (root, volume_name, locked) = scene.handle.read(move |session| {
+        let known = session.volume(volume);
+        let name = known.map_or_else(String::new, |volume| volume.name.clone());
+        (known.and_then(|volume| volume.root.clone()), name, session.read_only_reason(volume))
     })?;
     let root = root.ok_or_else(|| CliError::usage("the volume has no folder on this device"))?;
     let clones_inside = args.verb == "clone" && clone_target(args, &root)?.starts_with(&root);
@@ -146,18 +147,22 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
     if args.install.is_some() {
         return git_merge_driver::install(&root, args, scene.json, scene.out);
     }
+    let here = if args.volume.is_some() || !args.with_outputs { root.as_path() } else { scene.folder };
+    let known = git_paths::GitVolume { name: volume_name, root: root.clone(), kind: None };
+    let place = git_paths::find_files(|| vec![known], here, args)?;
+    let (folder, mut args) = (place.folder.clone(), place.args.clone());
     if !args.with_outputs {
-        return run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own));
+        let streams: GitStreams<'_> = (&mut *scene.out, &mut *scene.errors, scene.own);
+        return run_in_folder(&folder, &args, scene.json, streams).map_err(|error| place.explain(error));
     }
-    let folder = if args.volume.is_some() { root.clone() } else { scene.folder.to_owned() };
-    let changed = git_outputs::write_outputs(scene, (volume, root.as_path()), &folder, args)?;
-    let mut args = args.clone();
+    let changed = git_outputs::write_outputs(scene, (volume, root.as_path()), &folder, &args)?;
     if !args.names.is_empty() {
         args.names.extend(changed);
     } else if args.verb == "commit" && !changed.is_empty() && commits_staged(&folder, &args)? {
         git_program::run(&folder, &GitOperation::Add { files: changed }, GitCaller::User, &mut |_| {}, &|| false)?;
     }
-    run_in_folder(&folder, &args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))
+    let streams: GitStreams<'_> = (&mut *scene.out, &mut *scene.errors, scene.own);
+    run_in_folder(&folder, &args, scene.json, streams).map_err(|error| place.explain(error))
 }
 
 /// Refuses outputs where nothing is staged or committed as a whole.

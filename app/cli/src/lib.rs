@@ -20,6 +20,7 @@ mod git_conflicts;
 mod git_hunks;
 mod git_merge_driver;
 mod git_outputs;
+mod git_paths;
 mod git_read_only;
 mod git_revisions;
 mod github_folder;
@@ -452,9 +453,12 @@ fn run_command_line(
                 return git_merge_driver::install(&repository, &args, json, &mut out);
             }
             if args.volume.is_none() && !args.with_outputs && !(args.verb == "merge-driver" && args.install.is_some()) {
-                git_read_only::refuse_in_read_only_volume(&folder, &here, &args)?;
+                let place = git_paths::find_in_workspace(&folder, &here, &args)?;
+                git_read_only::refuse_in_read_only_volume(&folder, &place.folder, &place.args)?;
                 let mut errors = std::io::stderr();
-                let code = git_commands::run_in_folder(&here, &args, json, (&mut out, &mut errors, true))?;
+                let streams: git_commands::GitStreams<'_> = (&mut out, &mut errors, true);
+                let done = git_commands::run_in_folder(&place.folder, &place.args, json, streams);
+                let code = done.map_err(|error| place.explain(error))?;
                 let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };
                 drop(out);
                 let mut words = vec!["open".to_owned(), cloned, "--workspace".to_owned(), folder.display().to_string()];

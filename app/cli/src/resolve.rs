@@ -20,6 +20,8 @@ pub(super) enum ResolvedName {
 
 /// Name of the volume that the first new file of a workspace makes.
 pub(super) const FIRST_VOLUME_NAME: &str = "Notes";
+/// Maximum number of notes that are named if a name fits several.
+const MAX_AMBIGUOUS_NAMES: usize = 3;
 /// Maximum time to wait until the volumes' files are known.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -104,65 +106,70 @@ fn volume_of_kind(scene: &CommandContext<'_>, kind: &str) -> Result<Option<Strin
     Ok(scene.handle.read(find)?)
 }
 
-/// Returns whether a path in a volume matches a name.
-type NameMatch<'a> = &'a dyn Fn(&Volume, &str) -> bool;
+/// Returns the volumes as the tools' resolver sees them, in the order of `all`.
+fn known_volumes<'a>(all: &[&'a Volume]) -> Vec<KnownVolume<'a, FileRow>> {
+    let known = |volume: &&'a Volume| KnownVolume {
+        name: &volume.name,
+        root: volume.root.as_deref(),
+        kind: None,
+        files: &volume.files,
+    };
+    all.iter().map(known).collect()
+}
 
 fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> Result<ResolvedName, CliError> {
-    let files = || session.volumes().flat_map(|volume| volume.files.values().map(move |row| (volume, row)));
-    let notes = |fits: NameMatch<'_>| -> Vec<(String, DocId)> {
-        files()
-            .filter(|(volume, row)| matches!(row.kind, FileKind::Note | FileKind::Script) && fits(volume, &row.path))
-            .map(|(volume, row)| (format!("{}:{}", volume.name, row.path), row.id))
-            .collect()
-    };
-    let absolute = folder.join(word);
-    // From the strictest match to the loosest; the first match wins.
-    let bare = word.trim_start_matches('/');
-    let meanings: [NameMatch<'_>; 6] = [
-        &|_, path| path == word,
-        &|volume, path| {
-            let rest = bare.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix([':', '/']));
-            rest.is_some_and(|rest| rest == path || path.strip_suffix(".md") == Some(rest))
-        },
-        &|volume, path| volume.root.as_ref().is_some_and(|root| root.join(path) == absolute),
-        &|_, path| path == bare,
-        &|_, path| path.strip_suffix(".md") == Some(bare),
-        &|_, path| {
-            let path = path.strip_suffix(".md").unwrap_or(path).to_lowercase();
-            let word = bare.strip_suffix(".md").unwrap_or(bare).to_lowercase();
-            path == word || path.ends_with(&format!("/{word}"))
-        },
-    ];
-    for (looseness, meaning) in meanings.into_iter().enumerate() {
-        let mut found = notes(meaning);
-        found.sort();
-        match found.as_slice() {
-            [] => {}
-            [(_, id)] => return Ok(ResolvedName::Note(*id)),
-            many => {
-                let names: Vec<&str> = many.iter().take(5).map(|(name, _)| name.as_str()).collect();
-                return Err(CliError::usage(format!("“{word}” fits several notes, name one: {}", names.join(", "))));
-            }
-        }
-        if looseness == 0
-            && let Some(volume) = session.volumes().find(|volume| volume.name == word)
-        {
-            return Ok(ResolvedName::Volume(volume.id));
-        }
+    let all: Vec<&Volume> = session.volumes().collect();
+    if let Some(volume) = all.iter().find(|volume| volume.name == word)
+        && !all.iter().any(|volume| volume.files.get(word).is_some_and(is_note))
+    {
+        return Ok(ResolvedName::Volume(volume.id));
     }
-    let is_named = |path: &str| path == word || path.strip_suffix(".md") == Some(word);
-    if let Some((volume, row)) = files().find(|(_, row)| is_named(&row.path)) {
+    let volumes = known_volumes(&all);
+    let found = path_resolver::find_files(&volumes, word, folder, is_note);
+    let row = |&(at, path): &(usize, &str)| all.get(at).and_then(|volume| volume.files.get(path));
+    if let [_, _, ..] = found.as_slice() {
+        return Err(CliError::usage(ambiguous_sentence(word, &all, &found)));
+    }
+    if let Some(note) = found.first().and_then(row) {
+        return Ok(ResolvedName::Note(note.id));
+    }
+    if let [one] = path_resolver::find_files(&volumes, word, folder, |_| true).as_slice()
+        && let (Some(volume), Some(row)) = (all.get(one.0), row(one))
+    {
         let why = volume.demoted.iter().find(|other| other.path == row.path);
         let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
         return Err(CliError::usage(format!("{why}: {}", row.path)));
     }
+    let bare = word.trim_matches('/');
+    if let Some(volume) = all.iter().find(|volume| volume.name.eq_ignore_ascii_case(bare)) {
+        return Ok(ResolvedName::Volume(volume.id));
+    }
     if system_path(word).is_some() {
         return Err(CliError::usage(SYSTEM_READ_ONLY));
     }
-    let notes = files().filter(|(_, row)| row.kind.is_text()).map(|(_, row)| row.path.as_str());
-    let near = agent::name_suggestions::closest_paths(word, notes);
-    let hint = if near.is_empty() { String::new() } else { format!(" The closest are: {}.", near.join(", ")) };
-    Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{hint}")))
+    let notes = all.iter().flat_map(|volume| volume.files.values()).filter(|row| row.kind.is_text());
+    let near = agent::name_suggestions::closest_sentence(word, notes.map(|row| row.path.as_str()));
+    Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{near}")))
+}
+
+fn is_note(row: &FileRow) -> bool {
+    matches!(row.kind, FileKind::Note | FileKind::Script)
+}
+
+/// Says that a name fits several notes, and which ones: three of them, the nearest to the root of a volume first.
+fn ambiguous_sentence(word: &str, all: &[&Volume], found: &[(usize, &str)]) -> String {
+    let name = |&(at, path): &(usize, &str)| {
+        let volume = all.get(at).map_or("", |volume| volume.name.as_str());
+        (path.matches('/').count(), format!("{volume}:{path}"))
+    };
+    let mut names: Vec<(usize, String)> = found.iter().map(name).collect();
+    names.sort();
+    let shown: Vec<&str> = names.iter().take(MAX_AMBIGUOUS_NAMES).map(|(_, name)| name.as_str()).collect();
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("“{word}” fits several notes, name one: {}{more}", shown.join(", "))
 }
 
 /// Returns the path in System of `system/…` or `system:…`, if there's such a file.
@@ -192,9 +199,13 @@ pub(super) fn read_new_path(
         None => {
             let wanted = word.to_owned();
             let named = scene.handle.read(move |session| {
-                session.volumes().find_map(|volume| {
+                let exact = session.volumes().find_map(|volume| {
                     let path = wanted.strip_prefix(&volume.name)?.strip_prefix(':')?;
                     Some((Some(volume.name.clone()), path.to_owned()))
+                });
+                exact.or_else(|| {
+                    let (name, path) = wanted.split_once(':')?;
+                    Some((Some(find_volume(session, name)?.name.clone()), path.to_owned()))
                 })
             })?;
             named.unwrap_or_else(|| (None, word.to_owned()))
@@ -259,15 +270,7 @@ pub(super) fn find_folder(session: &Session, word: &str) -> Option<(DocId, Strin
         return Some((volume.id, bare.to_owned()));
     }
     let all: Vec<&Volume> = session.volumes().collect();
-    let volumes: Vec<KnownVolume<'_, FileRow>> = all
-        .iter()
-        .map(|volume| KnownVolume {
-            name: &volume.name,
-            root: volume.root.as_deref(),
-            kind: None,
-            files: &volume.files,
-        })
-        .collect();
+    let volumes = known_volumes(&all);
     let found = path_resolver::resolve(&volumes, None, word, PathUse::Folder).ok()?;
     let PathPlace::Volume(at) = found.place else { return None };
     let volume = all.get(at).filter(|_| found.exists && !found.path.is_empty())?;
@@ -288,13 +291,23 @@ pub(super) fn find_attachment(scene: &CommandContext<'_>, word: &str) -> Result<
     Ok(scene.handle.read(find)?)
 }
 
+/// Returns the volume with a name or id, or the only one whose name differs in its case only.
+fn find_volume<'a>(session: &'a Session, name: &str) -> Option<&'a Volume> {
+    let is_exact = |volume: &&Volume| volume.name == name || volume.id.to_string() == name;
+    let any_case = || {
+        let mut found = session.volumes().filter(|volume| volume.name.eq_ignore_ascii_case(name));
+        found.next().filter(|_| found.next().is_none())
+    };
+    session.volumes().find(is_exact).or_else(any_case)
+}
+
 /// Resolves a name to a volume; without a name, returns the first one.
 pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
     wait_for_volumes(scene, false)?;
     let of_kind = name.map(|name| volume_of_kind(scene, name)).transpose()?.flatten();
     let wanted = of_kind.or_else(|| name.map(ToOwned::to_owned));
     let find = move |session: &Session| match wanted {
-        Some(name) => match session.volumes().find(|volume| volume.name == name || volume.id.to_string() == name) {
+        Some(name) => match find_volume(session, &name) {
             Some(volume) => Ok(Some(volume.id)),
             None if name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME) => Err(CliError::usage(SYSTEM_READ_ONLY)),
             None => {

@@ -166,6 +166,7 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
     let python = |agent: PythonAgent| AgentDefinition {
         name: agent.class,
         description: agent.description,
+        capabilities: agent.capabilities,
         path: Some(agent.path),
         ..AgentDefinition::default()
     };
@@ -195,6 +196,7 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
                     "description": first, "enabled": !off, "llm_provider": agent.llm_provider,
                     "max_tokens": agent.max_tokens, "temperature": agent.temperature, "tools": agent.tools,
                     "deadline": agent.deadline,
+                    "tool_choice": agent.tool_choice,
                 });
                 writeln!(scene.out, "{one}")?;
             }

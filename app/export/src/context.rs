@@ -46,11 +46,13 @@ impl ExportFiles {
             let volume = session.volume(volume)?;
             let rows = volume.files.values();
             let rows = rows.map(|row| (row.path.clone(), row.id, row.kind, volume.links.outline(row.id).cloned()));
-            Some((volume.root.clone()?, rows.collect::<Vec<_>>()))
+            let name = volume.links.volume_name().to_owned();
+            Some((volume.root.clone()?, name, rows.collect::<Vec<_>>()))
         };
-        let (root, rows) =
+        let (root, name, rows) =
             handle.read(read)?.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
         let (mut kinds, mut links) = (BTreeMap::new(), VolumeLinks::default());
+        links.set_volume_name(&name);
         for (path, id, kind, outline) in rows {
             links.set_path(id, &path);
             outline.into_iter().for_each(|outline| links.set_outline(id, outline));

@@ -6,6 +6,7 @@ use crate::config_rows::ConfigRows;
 use agent::agent_definition;
 use agent::approval_names::fault_of_entry;
 use agent::config::{AgentChoice, AgentConfig};
+use agent::model_call::ToolCallChoice;
 use agent::name_suggestions::closest_names;
 use agent_ui::config_writer::config_value;
 use anyhow::bail;
@@ -245,6 +246,11 @@ fn choice_text(choice: &AgentChoice, none: &str) -> String {
     parts.extend(choice.max_tokens.map(|tokens| format!("{tokens} tokens")));
     parts.extend(choice.temperature.map(|temperature| format!("temperature {temperature}")));
     parts.extend(choice.deadline.map(|deadline| format!("deadline {deadline}")));
+    parts.extend(choice.tool_choice.map(|choice| match choice {
+        ToolCallChoice::Auto => "tools as the model decides".to_owned(),
+        ToolCallChoice::Required => "a tool first".to_owned(),
+        ToolCallChoice::None => "no tool calls".to_owned(),
+    }));
     parts.extend(choice.tools.as_deref().map(|tools| match tools {
         [] => "no tools".to_owned(),
         tools => tools.join(", "),

@@ -3,6 +3,7 @@
 use crate::config::{AgentsConfig, SandboxConfig, WatchdogConfig, WatchdogLimits};
 use crate::deadline::Deadline;
 use crate::external_program::ExternalProgram;
+use crate::model_call::ToolCallChoice;
 use crate::name_suggestions::closest_names;
 use crate::prompt_quote::quote_inline;
 use crate::tool_spec::ToolSpec;
@@ -31,6 +32,8 @@ pub struct AgentDefinition {
     pub max_tokens: Option<u32>,
     /// Sampling temperature, 0 to 2; `None` uses the provider's.
     pub temperature: Option<f64>,
+    /// Whether the model has to call a tool: auto, required (for the first answer) or none.
+    pub tool_choice: Option<ToolCallChoice>,
     /// When a run of the agent ends at the latest.
     pub deadline: Option<Deadline>,
     /// Time limits that differ from those in `config.yaml`.
@@ -89,7 +92,7 @@ pub enum AgentDefinitionError {
 }
 
 /// Keys that an agent's front matter may have.
-const KNOWN_KEYS: [&str; 12] = [
+const KNOWN_KEYS: [&str; 13] = [
     "name",
     "description",
     "tools",
@@ -99,6 +102,7 @@ const KNOWN_KEYS: [&str; 12] = [
     "llm_provider",
     "max_tokens",
     "temperature",
+    "tool_choice",
     "deadline",
     "watchdog",
     "sandbox",
@@ -171,6 +175,9 @@ impl AgentDefinition {
             true => self.watchdog.or(choice.watchdog),
             false => choice.watchdog.or(self.watchdog),
         };
+        if choose(choice.tool_choice.is_some(), self.tool_choice.is_some()) {
+            self.tool_choice = choice.tool_choice;
+        }
         if choice.tools.is_some() && !prefers_own_file {
             self.tools.clone_from(&choice.tools);
         }

@@ -5,10 +5,10 @@
 use crate::agent_definition::AgentDefinition;
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
-use ruff_python_ast::{Expr, Mod, Stmt};
+use ruff_python_ast::{Expr, Mod, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use serde_json::json;
-use store::BlobHash;
+use store::{BlobHash, MessageRole, SessionMessage};
 
 /// Folder of agent definitions in a volume or a project.
 pub const AGENT_DEFINITIONS_FOLDER: &str = "components/agents";
@@ -18,10 +18,22 @@ pub const PYTHON_AGENTS_FOLDER: &str = "agents";
 pub const MAX_AGENT_FILE_BYTES: usize = 64 << 10;
 /// Maximum number of agents of each kind (Markdown and Python).
 const MAX_PROJECT_AGENTS: usize = 100;
+/// Maximum number of capabilities that a docstring lists.
+const MAX_CAPABILITIES: usize = 20;
+/// Maximum length of a capability in characters.
+const MAX_CAPABILITY_CHARS: usize = 60;
+/// Word before the list of capabilities in a docstring, with its colon.
+const CAPABILITIES_HEADING: &str = "capabilities:";
+/// Name of the parameter of `execute` that gets the conversation.
+const CONTEXT_PARAMETER: &str = "context";
+/// Maximum number of messages that a Python agent gets of its conversation.
+const MAX_CONTEXT_MESSAGES: usize = 10;
+/// Maximum length of each of these messages in characters.
+const MAX_CONTEXT_MESSAGE_CHARS: usize = 4_000;
 /// Stack size for parsing deeply nested Python, in bytes.
 const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
 
-/// An agent written in Python: `class X: def execute(self, task)`.
+/// An agent written in Python: `class X: def execute(self, task)`, or `def execute(self, task, context)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonAgent {
     /// Name of the Python class.
@@ -30,6 +42,10 @@ pub struct PythonAgent {
     pub path: String,
     /// The docstring of the class, or of the module if the class has none.
     pub description: String,
+    /// What the docstring lists after `Capabilities:`, with commas or as a list.
+    pub capabilities: Vec<String>,
+    /// Whether `execute` takes the conversation.
+    takes_context: bool,
     /// The file's source code.
     pub code: String,
 }
@@ -67,17 +83,44 @@ fn docstring(body: &[Stmt]) -> Option<String> {
     Some(text.value.to_str().trim().chars().take(2_000).collect())
 }
 
+/// Returns what a docstring lists after `Capabilities:`, on the same line with commas or below with bullets.
+fn listed_capabilities(docstring: &str) -> Vec<String> {
+    let after_heading = |line: &str| {
+        let (heading, rest) = line.trim().split_at_checked(CAPABILITIES_HEADING.len())?;
+        heading.eq_ignore_ascii_case(CAPABILITIES_HEADING).then(|| rest.trim().to_owned())
+    };
+    let mut lines = docstring.lines();
+    let Some(inline) = lines.find_map(after_heading) else { return Vec::new() };
+    let below = lines.map(str::trim).skip_while(|line| line.is_empty());
+    let bulleted = below.map_while(|line| line.strip_prefix(['-', '*', '•'])).map(str::to_owned);
+    let listed = inline.split(',').map(str::to_owned).chain(bulleted.filter(|_| inline.is_empty()));
+    let short = |one: String| one.trim().chars().take(MAX_CAPABILITY_CHARS).collect::<String>();
+    listed.map(short).filter(|one| !one.is_empty()).take(MAX_CAPABILITIES).collect()
+}
+
+/// Returns whether a method can be called with `context=…`.
+fn has_context_parameter(function: &StmtFunctionDef) -> bool {
+    let named = function.parameters.args.iter().chain(function.parameters.kwonlyargs.iter());
+    named.into_iter().any(|one| one.parameter.name.as_str() == CONTEXT_PARAMETER)
+}
+
 /// Returns the first class of a file that has an `execute` method.
 fn parse_python_agent(path: &str, code: &str) -> Option<PythonAgent> {
     let parsed = parse(code, ParseOptions::from(Mode::Module)).ok()?;
     let Mod::Module(module) = parsed.syntax() else { return None };
     module.body.iter().find_map(|stmt| {
         let Stmt::ClassDef(class) = stmt else { return None };
-        let executes = |stmt: &Stmt| matches!(stmt, Stmt::FunctionDef(function) if function.name.as_str() == "execute");
-        class.body.iter().any(executes).then(|| PythonAgent {
+        let execute = class.body.iter().find_map(|stmt| {
+            let Stmt::FunctionDef(function) = stmt else { return None };
+            (function.name.as_str() == "execute").then_some(function)
+        })?;
+        let description = docstring(&class.body).or_else(|| docstring(&module.body)).unwrap_or_default();
+        Some(PythonAgent {
             class: class.name.to_string(),
             path: path.to_owned(),
-            description: docstring(&class.body).or_else(|| docstring(&module.body)).unwrap_or_default(),
+            capabilities: listed_capabilities(&description),
+            description,
+            takes_context: has_context_parameter(execute),
             code: code.to_owned(),
         })
     })
@@ -99,12 +142,29 @@ impl PythonAgent {
         BlobHash::of(self.code.as_bytes()).to_string().chars().take(16).collect()
     }
 
-    /// Returns a Python program that runs a task with this agent.
-    pub fn task_program(&self, task: &str) -> String {
-        let task = serde_json::Value::String(task.to_owned()).to_string();
+    /// Returns what `execute` gets as context: the last messages of the conversation, oldest first.
+    fn context(&self, messages: &[SessionMessage]) -> serde_json::Value {
+        let is_said = |message: &&SessionMessage| message.role != MessageRole::System && !message.content.is_empty();
+        let said = |message: &SessionMessage| {
+            let content: String = message.content.chars().take(MAX_CONTEXT_MESSAGE_CHARS).collect();
+            json!({"role": message.role.as_str(), "content": content})
+        };
+        let last: Vec<&SessionMessage> = messages.iter().rev().filter(is_said).take(MAX_CONTEXT_MESSAGES).collect();
+        let messages: Vec<serde_json::Value> = last.into_iter().rev().map(said).collect();
+        json!({"agent": self.class, "messages": messages})
+    }
+
+    /// Returns a Python program that runs a task with this agent, in a conversation.
+    pub fn task_program(&self, task: &str, messages: &[SessionMessage]) -> String {
         // JSON string escapes are also valid in Python.
+        let literal = |text: String| serde_json::Value::String(text).to_string();
+        let mut arguments = literal(task.to_owned());
+        if self.takes_context {
+            let context = literal(self.context(messages).to_string());
+            arguments.push_str(&format!(", {CONTEXT_PARAMETER}=_json.loads({context})"));
+        }
         format!(
-            "{}\n\nimport json as _json\n_said = {}().execute({task})\nprint(_said if isinstance(_said, str) else \
+            "{}\n\nimport json as _json\n_said = {}().execute({arguments})\nprint(_said if isinstance(_said, str) else \
              _json.dumps(_said, default=str, indent=2))\n",
             self.code, self.class
         )
@@ -235,8 +295,34 @@ mod tests {
         assert_eq!(Some(agent), crew.find_python_agent("peaks"));
         assert_eq!((agent.class.as_str(), agent.description.as_str()), ("PeakFinder", "Finds peaks."));
         assert_eq!((crew.python.len(), crew.problems.len()), (1, 2), "{:?}", crew.problems);
-        let program = agent.task_program("say \"\\n\" é");
+        let program = agent.task_program("say \"\\n\" é", &[]);
         assert!(program.contains("PeakFinder().execute(\"say \\\"\\\\n\\\" é\")"), "{program}");
+    }
+
+    #[test]
+    fn a_docstring_lists_capabilities_and_execute_may_take_the_conversation() {
+        let read = |docstring: &str, parameters: &str| {
+            let code =
+                format!("class A:\n    \"\"\"{docstring}\"\"\"\n    def execute(self, {parameters}):\n        pass\n");
+            let agent = crew(&[("agents/a.py", code.as_str())]).python.remove(0);
+            (agent.capabilities.join("|"), agent.takes_context)
+        };
+        assert_eq!(
+            read("Does.\n\n    Capabilities: fft, filter design\n    - no\n", "task"),
+            ("fft|filter design".to_owned(), false)
+        );
+        assert_eq!(
+            read("CAPABILITIES:\n\n    - fft\n    * plots \n    Else: x\n    - y\n", "task, context=None").0,
+            "fft|plots"
+        );
+        assert!(read("x", "task, context=None").1 && read("x", "task, *, context").1);
+        assert_eq!(read("Has many capabilities: none\n", "task, context, /"), (String::new(), false));
+        let code = "class A:\n    def execute(self, task, context): pass\n";
+        let agent = crew(&[("agents/a.py", code)]).python.remove(0);
+        let said = SessionMessage::new(store::MessageId(1), MessageRole::User, "hö \"x\"".to_owned(), 0);
+        let program = agent.task_program("t", &[said]);
+        assert!(program.contains("A().execute(\"t\", context=_json.loads(\"{"), "{program}");
+        assert!(program.contains(r#"hö \\\"x\\\""#), "{program}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::deadline::Deadline;
 use crate::external_program::is_known_program;
 use crate::memory::place::MemoryPlace;
 use crate::memory::trace_trust::DEFAULT_FOLLOW_CONFIDENCE;
-use crate::model_call::{ModelEndpoint, WireProtocol};
+use crate::model_call::{ModelEndpoint, ToolCallChoice, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
 pub use acp_agents::{AcpAgentConfig, external_programs};
@@ -367,6 +367,8 @@ pub struct AgentChoice {
     /// Sampling temperature, 0 to 2; `None` uses the provider's.
     #[serde(deserialize_with = "values::temperature")]
     pub temperature: Option<f64>,
+    /// Whether the model has to call a tool: auto, required (for the first answer) or none.
+    pub tool_choice: Option<ToolCallChoice>,
     /// Names of the tools that the agent may use; `None` uses those of its own file.
     pub tools: Option<Vec<String>>,
     /// When a run of the agent ends at the latest.

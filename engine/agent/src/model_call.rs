@@ -63,10 +63,34 @@ pub struct ModelRequest {
     pub max_tokens: Option<u32>,
     /// Sampling temperature from 0 (always the likeliest token) to 2; `None` uses the provider's default.
     pub temperature: Option<f64>,
+    /// Whether the model has to call a tool; `None` leaves it to the provider. It counts only if there are tools.
+    pub tool_choice: Option<ToolCallChoice>,
     /// Time limits; `None` uses the defaults.
     pub limits: Option<ModelCallLimits>,
     /// The program that answers instead of a model, if one does.
     pub program: Option<ProgramCall>,
+}
+
+/// Whether a model has to call a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolCallChoice {
+    /// The model decides.
+    Auto,
+    /// The first answer of a run calls a tool. For later ones the model decides, so that the run can end.
+    Required,
+    /// No answer calls a tool.
+    None,
+}
+
+impl ToolCallChoice {
+    /// Returns the choice for the next answer of a run that has had this many.
+    pub fn after_answers(self, answers: u64) -> ToolCallChoice {
+        match self {
+            ToolCallChoice::Required if answers > 0 => ToolCallChoice::Auto,
+            ToolCallChoice::Auto | ToolCallChoice::Required | ToolCallChoice::None => self,
+        }
+    }
 }
 
 /// A program that works as an agent, in the place of a model.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+use text::links::without_md_extension;
 
 /// Names that models use for the volume that they work in, if no volume has such a name.
 const OWN_VOLUME_NAMES: [&str; 4] = ["user", "project", "workspace", "current"];
@@ -238,6 +239,62 @@ fn resolve_system(path: &str) -> ResolvedPath {
     }
 }
 
+/// Returns the files that a path means to someone who works in the folder `here` rather than in a volume: those of all
+/// volumes that it fits most strictly, so a path that means several files could be any of them. Only files that
+/// `is_meant` accepts count.
+pub fn find_files<'a, T>(
+    volumes: &[KnownVolume<'a, T>],
+    path: &str,
+    here: &Path,
+    is_meant: impl Fn(&T) -> bool,
+) -> Vec<(usize, &'a str)> {
+    let bare = trim_slashes(path);
+    if bare.is_empty() || path.ends_with('/') {
+        return Vec::new();
+    }
+    let exact = |at: usize, path: &str| -> Option<&'a str> {
+        let found = volumes.get(at)?.files.get_key_value(path);
+        found.filter(|&(_, file)| is_meant(file)).map(|(path, _)| path.as_str())
+    };
+    let note = |at: usize, path: &str| exact(at, path).or_else(|| exact(at, &format!("{path}.md")));
+    let absolute = here.join(path);
+    let on_device = |at: usize| -> Option<&'a str> {
+        let inside = absolute.strip_prefix(volumes.get(at)?.root?).ok()?;
+        let parts: Vec<&str> = inside.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
+        exact(at, &parts.join("/"))
+    };
+    let is_on_device = Path::new(path).is_absolute() || ["./", "../"].iter().any(|start| path.starts_with(start));
+    let rest = |at: usize| strip_volume(volumes, at, bare).map(|(_, rest)| rest).filter(|rest| !rest.is_empty());
+    let similar = |at: usize, fits: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
+        let Some(volume) = volumes.get(at).filter(|_| path.len() <= 4 * MAX_COMPARED_CHARS) else { return Vec::new() };
+        let fitting =
+            |&(path, file): &(&String, &T)| is_meant(file) && fits(&plain_spelling(without_md_extension(path)));
+        volume.files.iter().filter(fitting).map(|(path, _)| path.as_str()).collect()
+    };
+    let wanted = plain_spelling(without_md_extension(bare));
+    let ending = format!("/{wanted}");
+    // From the strictest meaning to the loosest. A folder that is called as its volume comes before the volume.
+    let meanings: [&dyn Fn(usize) -> Vec<&'a str>; 8] = [
+        &|at| exact(at, path).into_iter().collect(),
+        &|at| on_device(at).filter(|_| is_on_device).into_iter().collect(),
+        &|at| note(at, bare).into_iter().collect(),
+        &|at| rest(at).and_then(|rest| note(at, rest)).into_iter().collect(),
+        &|at| on_device(at).into_iter().collect(),
+        &|at| similar(at, &|known| known == wanted),
+        &|at| {
+            let Some(wanted) = rest(at).map(|rest| plain_spelling(without_md_extension(rest))) else {
+                return Vec::new();
+            };
+            similar(at, &|known| known == wanted)
+        },
+        &|at| similar(at, &|known| known.ends_with(&ending)),
+    ];
+    let found = |meaning: &&dyn Fn(usize) -> Vec<&'a str>| -> Vec<(usize, &'a str)> {
+        (0..volumes.len()).flat_map(|at| meaning(at).into_iter().map(move |path| (at, path))).collect()
+    };
+    meanings.iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
 /// Returns the volume whose folder on this device contains an absolute path, and the path in it.
 fn below_root<'a, T>(volumes: &[KnownVolume<'_, T>], path: &'a str) -> Option<(usize, &'a str)> {
     if !Path::new(path).is_absolute() {
@@ -284,17 +341,21 @@ fn is_folder<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     after.next().is_some_and(|(first, _)| first.starts_with(&below))
 }
 
+/// Returns the form of a path in which case, `-`, `_` and spaces make no difference.
+fn plain_spelling(path: &str) -> String {
+    path.to_lowercase().replace(['-', ' '], "_")
+}
+
 /// Returns the only path that differs in its case only, or in `-`, `_` and spaces.
 fn find_any_case<T>(files: &BTreeMap<String, T>, path: &str, purpose: PathUse) -> Option<String> {
     if purpose == PathUse::New || path.len() > 4 * MAX_COMPARED_CHARS {
         return None; // what is created gets exactly the name that was given
     }
-    let plain = |path: &str| path.to_lowercase().replace(['-', ' '], "_");
-    let wanted = plain(path);
+    let wanted = plain_spelling(path);
     let with_ending = format!("{wanted}.md");
     let mut found: Option<&str> = None;
     for known in files.keys().take(MAX_COMPARED_FILES) {
-        let known_plain = plain(known);
+        let known_plain = plain_spelling(known);
         let candidate = if known_plain == wanted || known_plain == with_ending {
             known.as_str()
         } else if purpose == PathUse::Folder
@@ -458,6 +519,33 @@ mod tests {
         assert_eq!(resolved("nb/new.md", PathUse::New, None), new("nb/new.md"), "a folder may be meant");
         assert_eq!(resolved("nest/new.md", PathUse::New, Some("nest")).1, "nest/new.md", "such a folder exists");
         assert_eq!(resolved("/etc/passwd", PathUse::Existing, None), new("/etc/passwd"), "for the policy to refuse");
+    }
+
+    #[test]
+    fn a_path_outside_of_volumes_means_what_it_fits_best() {
+        let own = files(&["Note.md", "sub/deep.md", "Old-Plan.md", "proj/in.md", "in.md", "other/Week.md"]);
+        let other = files(&["Note.md", "Only here.md", "week.md", "pic.png"]);
+        let volumes = [
+            KnownVolume { name: "proj", root: Some(Path::new("/home/ada/proj")), kind: None, files: &own },
+            KnownVolume { name: "NB", root: Some(Path::new("/home/ada/nb")), kind: None, files: &other },
+        ];
+        let found = |path: &str| find_files(&volumes, path, Path::new("/home/ada/proj/sub"), |_| true);
+        assert_eq!(found("Note.md"), [(0, "Note.md"), (1, "Note.md")], "it could be either");
+        for path in ["proj/Note.md", "/proj/Note", "PROJ:note.md", "/home/ada/proj/Note.md", "Proj/Note"] {
+            assert_eq!(found(path), [(0, "Note.md")], "{path}");
+        }
+        for path in ["nb/only-here", "Only_here.md", "NB:Only here", "/nb/ONLY HERE.MD", "here"] {
+            assert_eq!(found(path).len(), usize::from(path != "here"), "{path}");
+        }
+        assert_eq!(found("old_plan"), [(0, "Old-Plan.md")]);
+        assert_eq!((found("deep.md"), found("./deep.md")), (vec![(0, "sub/deep.md")], vec![(0, "sub/deep.md")]));
+        assert_eq!((found("proj/in.md"), found("proj/in")), (vec![(0, "proj/in.md")], vec![(0, "proj/in.md")]));
+        assert_eq!(found("proj/proj/in.md"), [(0, "proj/in.md")], "the volume, and the folder that is called so");
+        assert_eq!(found("Week"), [(1, "week.md")], "the whole path comes first");
+        for path in ["", "/", "proj", "sub/", "nowhere", "system/agents/system.md"] {
+            assert!(found(path).is_empty(), "{path}");
+        }
+        assert!(find_files(&volumes, "pic.png", Path::new("/"), |_| false).is_empty(), "none is meant");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use change::{CollectionChange, CollectionChangeError, apply_change};
 pub use embed::{EmbeddedCollection, find_embeds, parse_embed, replace_embeds, split_around_embeds};
 pub use expression::ExpressionError;
 pub use query_tables::evaluate_query_tables;
-pub use snapshot::{MirroredFile, VolumeMirror};
+pub use snapshot::{MirrorSlice, MirroredFile, VolumeMirror};
 pub use summary::SUMMARY_NAMES;
 pub use table::{CollectionCell, CollectionColumn, CollectionRow, CollectionTable};
 

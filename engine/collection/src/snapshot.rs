@@ -12,6 +12,15 @@ use text::outline::Outline;
 /// A file's current state; `None` if the file no longer exists.
 pub type MirroredFile = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);
 
+/// The next files of a volume, and its name.
+#[derive(Debug, Default)]
+pub struct MirrorSlice {
+    /// Name of the volume, which links may begin with.
+    pub volume_name: String,
+    /// The files.
+    pub files: Vec<MirroredFile>,
+}
+
 /// Maximum number of files of a slice.
 const SLICE_FILES: usize = 500;
 
@@ -30,10 +39,16 @@ impl VolumeMirror {
     }
 
     /// Returns the state of the next files of a volume, after this path.
-    pub fn read_slice(volume: VolumeFilesAndLinks<'_>, after: Option<&str>) -> Vec<MirroredFile> {
+    pub fn read_slice(volume: VolumeFilesAndLinks<'_>, after: Option<&str>) -> MirrorSlice {
         let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
         let rows = volume.files.range::<str, _>((begin, Bound::Unbounded)).take(SLICE_FILES);
-        rows.map(|(_, row)| (row.id, Some((row.clone(), volume.links.outline(row.id).cloned())))).collect()
+        let files = rows.map(|(_, row)| (row.id, Some((row.clone(), volume.links.outline(row.id).cloned())))).collect();
+        MirrorSlice { volume_name: volume.links.volume_name().to_owned(), files }
+    }
+
+    /// Sets the name of the volume, which links may begin with.
+    pub fn set_volume_name(&mut self, name: &str) {
+        self.links.set_volume_name(name);
     }
 
     /// Copies a volume by slices, as far as `keeps` returns true for the files' paths. `read` returns the slice after a
@@ -42,15 +57,16 @@ impl VolumeMirror {
     /// # Errors
     /// Returns the first error of `read`.
     pub fn from_slices<E>(
-        mut read: impl FnMut(Option<String>) -> Result<Vec<MirroredFile>, E>,
+        mut read: impl FnMut(Option<String>) -> Result<MirrorSlice, E>,
         keeps: impl Fn(&str) -> bool,
     ) -> Result<VolumeMirror, E> {
         let (mut mirror, mut after) = (VolumeMirror::default(), None);
         loop {
             let slice = read(after)?;
-            let Some((_, Some((last, _)))) = slice.last() else { return Ok(mirror) };
+            let Some((_, Some((last, _)))) = slice.files.last() else { return Ok(mirror) };
             after = Some(last.path.clone());
-            let kept = slice.into_iter().filter(|(_, now)| now.as_ref().is_some_and(|(row, _)| keeps(&row.path)));
+            mirror.set_volume_name(&slice.volume_name);
+            let kept = slice.files.into_iter().filter(|(_, now)| now.as_ref().is_some_and(|(row, _)| keeps(&row.path)));
             kept.for_each(|file| mirror.apply(file));
         }
     }

@@ -47,10 +47,12 @@ impl VolumesState {
         self.add_volume(turn, sync, workspace, (id, name), folder, (doc, true))
     }
 
-    /// Marks the forks among the workspace's volumes.
+    /// Marks the forks among the workspace's volumes. Their links may begin with the name of the project.
     pub(super) fn mark_forks(&mut self) {
         for (id, origin) in &self.forks {
+            let project = self.by_id.get(&origin.volume).map(|project| project.name.clone());
             if let Some(fork) = self.by_id.get_mut(id) {
+                project.into_iter().for_each(|name| fork.links.set_volume_name(&name));
                 fork.fork_of = Some(origin.clone());
             }
         }

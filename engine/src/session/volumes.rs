@@ -121,9 +121,9 @@ impl VolumesState {
     ) -> Result<(), CommandError> {
         let mut volume = Volume::new(id, name.clone(), Some(folder.clone()));
         (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), new);
-        volume.fork_of = self.forks.get(&id).cloned();
         self.mounts.insert(id, folder.clone());
         self.by_id.insert(id, volume);
+        self.mark_forks();
         let mut writes = workspace.workspace_writes(turn, id, Some(&name))?;
         writes.push(self.mounts_write());
         turn.append_writes(writes, None);

@@ -20,6 +20,8 @@ pub struct LinkRewrite {
 /// All links of a volume.
 #[derive(Debug, Default)]
 pub struct VolumeLinks {
+    /// Name of the volume, which a path may begin with; empty if it's not known.
+    volume_name: String,
     // These are trees because a growing hash map moves all its entries at once. Several of one size would do so
     // together, on the thread that draws.
     outlines: BTreeMap<DocId, Arc<Outline>>,
@@ -61,6 +63,19 @@ impl LinkSpelling {
 const MAX_LOGGED_LINK_CHANGES: usize = 4_096;
 
 impl VolumeLinks {
+    /// Sets the name of the volume. Search shows paths with it in front, so links may have it, too.
+    pub fn set_volume_name(&mut self, name: &str) {
+        if self.volume_name != name {
+            name.clone_into(&mut self.volume_name);
+            self.revision += 1;
+        }
+    }
+
+    /// Returns the name of the volume; empty if it's not known.
+    pub fn volume_name(&self) -> &str {
+        &self.volume_name
+    }
+
     /// Records that something about a file changed, such as its size.
     pub fn mark_changed(&mut self, file: DocId) {
         self.changes += 1;
@@ -180,7 +195,8 @@ impl VolumeLinks {
     }
 
     /// Resolves a link target written in this note: a relative path, a path from the root, the closest file with that
-    /// name, or a note with that alias.
+    /// name, a note with that alias, or a path from the root with the volume's name in front. Since that comes last, a
+    /// folder that is called as the volume wins.
     pub fn resolve(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
         let target = link_path(kind, target);
         if target.is_empty() {
@@ -194,13 +210,17 @@ impl VolumeLinks {
             let fits = found.iter().filter(|file| self.stem(**file).to_lowercase() == wanted);
             fits.min_by_key(|file| self.candidate_rank(**file, exact)).copied()
         };
+        let in_volume = || {
+            let exact = self.strip_volume_name(exact.trim_start_matches('/'))?;
+            at(&exact.to_lowercase(), exact)
+        };
         let relative = |target: &str| resolve_relative(own, target);
         if exact.starts_with("./") || exact.starts_with("../") || exact == ".." {
             let exact = relative(exact)?;
             return at(&exact.to_lowercase(), &exact);
         }
         if let Some(exact) = exact.strip_prefix('/') {
-            return at(&exact.to_lowercase(), exact);
+            return at(&exact.to_lowercase(), exact).or_else(in_volume);
         }
         if matches!(kind, LinkKind::Markdown | LinkKind::Angled)
             && let Some(exact) = relative(exact)
@@ -222,7 +242,30 @@ impl VolumeLinks {
             let named = self.aliases.get(&target.to_lowercase())?;
             named.iter().min_by_key(|note| self.paths.get(note)).copied()
         };
-        near.copied().or_else(named)
+        near.copied().or_else(named).or_else(in_volume)
+    }
+
+    /// Returns what follows the volume's name in a path that begins with it, in any case.
+    fn strip_volume_name<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let (first, rest) = path.split_once('/')?;
+        let is_name = !self.volume_name.is_empty() && first.to_lowercase() == self.volume_name.to_lowercase();
+        Some(rest).filter(|rest| is_name && !rest.is_empty())
+    }
+
+    /// Returns whether a link leads to a file because it begins with the volume's name.
+    fn is_volume_path(&self, kind: LinkKind, target: &str, to: DocId) -> bool {
+        let target = link_path(kind, target);
+        let whole = without_md_extension(&target);
+        let rest = self.strip_volume_name(whole.trim_start_matches('/'));
+        rest.is_some_and(|rest| rest.to_lowercase() == self.stem(to).to_lowercase())
+    }
+
+    /// Returns where a new file with this path goes: without the volume's name in front, unless a folder has that name.
+    pub fn without_volume_name<'a>(&self, path: &'a str) -> &'a str {
+        let first = path.split('/').next().unwrap_or_default();
+        let is_below = |path: &String| path.strip_prefix(first).is_some_and(|rest| rest.starts_with('/'));
+        let stripped = self.strip_volume_name(path).filter(|_| !self.paths.values().any(is_below));
+        stripped.unwrap_or(path)
     }
 
     /// Returns the sort key of files that differ only in case: an exact match comes first, then notes before other
@@ -293,7 +336,7 @@ impl VolumeLinks {
         for (_, path) in moves {
             sources.extend(self.sources.get(&file_name_key(path)).into_iter().flatten());
         }
-        let mut before: Vec<(DocId, LinkKind, String, DocId, bool)> = Vec::new();
+        let mut before: Vec<(DocId, LinkKind, String, DocId, (bool, bool))> = Vec::new();
         for source in sources {
             let Some(outline) = self.outlines.get(&source) else { continue };
             let mut seen = BTreeSet::new();
@@ -302,7 +345,8 @@ impl VolumeLinks {
                     && let Some(target) = self.link_target(source, link)
                 {
                     let exact = self.is_direct_path(source, link.kind, &link.target, target);
-                    before.push((source, link.kind, link.target.clone(), target, exact));
+                    let in_volume = self.is_volume_path(link.kind, &link.target, target);
+                    before.push((source, link.kind, link.target.clone(), target, (exact, in_volume)));
                 }
             }
         }
@@ -310,10 +354,10 @@ impl VolumeLinks {
             self.set_path(*file, path);
         }
         let mut plan: BTreeMap<DocId, Vec<LinkRewrite>> = BTreeMap::new();
-        for (source, kind, old, target, exact) in before {
+        for (source, kind, old, target, (exact, in_volume)) in before {
             let right = self.resolve(source, kind, &old) == Some(target)
                 && (!exact || self.is_direct_path(source, kind, &old, target));
-            if !right && let Some(new) = self.write_target(source, kind, &old, target) {
+            if !right && let Some(new) = self.write_target(source, kind, &old, target, in_volume) {
                 plan.entry(source).or_default().push(LinkRewrite { kind, old, new });
             }
         }
@@ -334,7 +378,8 @@ impl VolumeLinks {
             let exact = self.is_direct_path(from, link.kind, &link.target, target);
             let right = self.link_target(to, link) == Some(target)
                 && (!exact || self.is_direct_path(to, link.kind, &link.target, target));
-            if !right && let Some(new) = self.write_target(to, link.kind, &link.target, target) {
+            let in_volume = self.is_volume_path(link.kind, &link.target, target);
+            if !right && let Some(new) = self.write_target(to, link.kind, &link.target, target, in_volume) {
                 relinks.push(LinkRewrite { kind: link.kind, old: link.target.clone(), new });
             }
         }
@@ -354,8 +399,9 @@ impl VolumeLinks {
                 .is_some_and(|joined| joined == *path || joined == without_md_extension(path))
     }
 
-    /// Returns a link target that leads to this file, in the style of the old target. `None` if no form does.
-    fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId) -> Option<String> {
+    /// Returns a link target that leads to this file, in the style of the old target, which may begin with the volume's
+    /// name. `None` if no form does.
+    fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId, in_volume: bool) -> Option<String> {
         let (own, path) = (self.paths.get(&from)?, self.paths.get(&to)?);
         let old_path = link_path(kind, old);
         let ending = old_path.to_lowercase().ends_with(".md");
@@ -364,6 +410,8 @@ impl VolumeLinks {
         let dotted = if relative.starts_with("../") { relative.clone() } else { format!("./{relative}") };
         let absolute = format!("/{whole}");
         let name = whole.rsplit('/').next().unwrap_or(whole).to_owned();
+        let root = if old_path.starts_with('/') { "/" } else { "" };
+        let with_volume = in_volume.then(|| format!("{root}{}/{whole}", self.volume_name));
         let forms: Vec<String> = match kind {
             _ if old_path.starts_with("./") || old_path.starts_with("../") => {
                 let shape = if old_path.starts_with("./") { dotted } else { relative };
@@ -379,7 +427,7 @@ impl VolumeLinks {
             LinkKind::Markdown => escape_chars(form, " ()<>\"%#?\\"),
             LinkKind::Angled => escape_chars(form, "<>%#\\"),
         };
-        forms.iter().map(written).find(|form| self.resolve(from, kind, form) == Some(to))
+        with_volume.iter().chain(&forms).map(written).find(|form| self.resolve(from, kind, form) == Some(to))
     }
 }
 
@@ -573,6 +621,34 @@ mod tests {
         );
         let own: Vec<&str> = plan[&id(1)].iter().map(|one| one.new.as_str()).collect();
         assert_eq!(own, ["../../From.md"]);
+    }
+
+    #[test]
+    fn a_link_may_begin_with_the_volume_as_search_shows_it() {
+        let from =
+            "[[notes/x/A]] [m](notes/x/A.md) [[/Notes/x/A]] [[notes/B]] [[notes/notes/B]] [[notes/Gone]] [[no/x/A]]";
+        let files = [("From.md", from), ("x/A.md", ""), ("notes/B.md", ""), ("B.md", "")];
+        let mut links = links(&files);
+        assert_eq!(links.resolve(id(0), LinkKind::Wiki, "notes/x/A"), None, "the name isn't known");
+        links.set_volume_name("notes");
+        let leads = |links: &VolumeLinks| -> Vec<Option<usize>> {
+            let file = |to: DocId| usize::from(to.0[0]);
+            links.outgoing_links(id(0)).map(|(_, to)| to.map(file)).collect()
+        };
+        let to: [Option<usize>; 7] = [Some(1), Some(1), Some(1), Some(2), Some(2), None, None];
+        assert_eq!(leads(&links), to, "a folder that is called as the volume comes first");
+        assert_eq!((links.backlinks(id(1)).len(), links.backlinks(id(3)).len(), links.broken_links().len()), (3, 0, 2));
+        let plan = links.rename_files(&[(id(1), "y/A B.md".to_owned())]);
+        let new: Vec<&str> = plan[&id(0)].iter().map(|one| one.new.as_str()).collect();
+        assert_eq!(new, ["notes/y/A B", "notes/y/A%20B.md", "/notes/y/A B"]);
+        assert_eq!(leads(&links), to);
+        let plan = links.rename_files(&[(id(3), "notes/y/A B.md".to_owned())]);
+        assert!(plan[&id(0)].iter().all(|one| one.new.contains("y/A")), "what the new file would take: {plan:?}");
+        assert_eq!(leads(&links), to);
+        assert_eq!(links.without_volume_name("notes/new"), "notes/new", "there is such a folder");
+        links.remove_file(id(2));
+        links.remove_file(id(3));
+        assert_eq!((links.without_volume_name("NOTES/new"), links.without_volume_name("x/new")), ("new", "x/new"));
     }
 
     #[test]

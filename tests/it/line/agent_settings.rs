@@ -73,6 +73,35 @@ fn agents_say_what_they_are_and_what_they_do_now() {
 }
 
 #[test]
+fn an_agent_may_have_to_call_a_tool_first() {
+    let sent: Sent = Sent::default();
+    let heard = Arc::clone(&sent);
+    let address = model(move |turn, body| -> Said {
+        heard.lock().expect("heard").push(body["tool_choice"].clone());
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    });
+    let house = house(&address, &[("a.md", "# A\n")]);
+    house.write("W/agents/tester.md", b"---\nname: tester\ntool_choice: required\n---\nYou test.\n");
+    house.run(&["ask", "go", "--agent", "tester"]).code(0);
+    configure(&house, "agents:\n  specialists:\n    tester: {tool_choice: sometimes}\n");
+    house.run(&["providers"]).refused(2, "sometimes");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).replace("sometimes", "auto");
+    house.write("W/config.yaml", config.as_bytes());
+    house.run(&["ask", "go", "--agent", "tester"]).code(0);
+    house.run(&["ask", "go"]).code(0);
+    let sent = sent.lock().expect("sent");
+    // A run that must call a tool each time would never end.
+    let required = [json!("required"), json!("auto")];
+    assert_eq!(sent[..2], required);
+    assert_eq!(sent[2..], [json!("auto"), json!("auto"), Value::Null, Value::Null]);
+    let agents = house.run(&["tasks", "agents", "--json"]).good().lines();
+    assert!(agents.iter().any(|one| one["name"] == "tester" && one["tool_choice"] == "auto"), "{agents:?}");
+}
+
+#[test]
 fn an_agent_has_its_own_length_and_temperature() {
     let (address, sent) = slow_model("Done.", Duration::ZERO);
     let house = house(&address, &[("a.md", "# A\n")]);

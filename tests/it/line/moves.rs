@@ -100,6 +100,25 @@ fn links_follow_what_other_programs_rename() {
 }
 
 #[test]
+fn a_link_may_begin_with_the_volume_as_search_shows_paths() {
+    let text = "[[notes/sub/b]] [x](/Notes/sub/b.md) [[notes/gone]] [[other/y]]\n";
+    let house = House::with(&[("a.md", text), ("sub/b.md", "b\n")]);
+    let text = house.run(&["links", "a"]).good().text();
+    let lines: Vec<&str> = text.lines().take(3).collect();
+    assert_eq!(lines, ["-> sub/b.md  (notes/sub/b)", "-> sub/b.md  (/Notes/sub/b.md)", "-> nowhere  (notes/gone)"]);
+    let backlinks = |note: &str| house.json(&["links", note])["backlinks"].as_array().map(Vec::len);
+    assert_eq!(backlinks("sub/b"), Some(2));
+    assert_eq!(rows(&house, &["links", "--broken"]).len(), 2);
+    house.run(&["mv", "sub/b", "deep/c d"]).good();
+    let moved = "[[notes/deep/c d]] [x](/notes/deep/c%20d.md) [[notes/gone]] [[other/y]]\n";
+    assert_eq!(house.read("notes/a.md"), moved.as_bytes(), "the links keep their form");
+    assert_eq!(rows(&house, &["links", "--broken"]).len(), 2);
+    // A folder that is called as the volume comes first.
+    house.run(&["new", "./notes/deep/c d"]).good();
+    assert_eq!((backlinks("notes:deep/c d"), backlinks("notes/deep/c d")), (Some(0), Some(2)));
+}
+
+#[test]
 fn links_and_todos_are_listed() {
     let tasks = "# Plan\n- [ ] late 📅 2001-01-01\n- [x] over\n- [ ] some day #tag\n- [ ] far ⏫ [due:: 2999-01-01]\n";
     let house = House::with(&[("a.md", "see [[Plan#x|it]] and [[gone]]\n"), ("Plan.md", tasks)]);

@@ -135,6 +135,27 @@ fn checkpoints_are_decided_one_by_one_by_other_processes() {
 }
 
 #[test]
+fn an_agent_in_python_says_what_it_can_and_gets_the_conversation() {
+    let code = "class Rememberer:\n    \"\"\"Repeats.\n\n    Capabilities: recall, quoting\n    \"\"\"\n    \
+                def execute(self, task, context=None):\n        \
+                said = [message['role'] + ' ' + message['content'] for message in context['messages']]\n        \
+                return context['agent'] + ': ' + ' / '.join(said)\n";
+    let house = house(&echo(), &[("a.md", "# A\n"), ("agents/rememberer.py", code)]);
+    if !crate::program::strict() && house.run(&["doctor"]).text().contains("no sandbox") {
+        return;
+    }
+    let known = house.run(&["tasks", "agents", "--json"]).good().lines();
+    let agent = known.iter().find(|one| one["name"] == "Rememberer").expect("it is found");
+    assert_eq!(agent["capabilities"], json!(["recall", "quoting"]));
+    house.run(&["ask", "the code is blue-7"]).code(0);
+    let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    let done = house.fed(&["ask", "@rememberer what was it?", "--session", &session], b"y\n").code(0).text();
+    let order = ["Rememberer: user the code is blue-7", "assistant Done: ", "what was it?"];
+    let places: Vec<Option<usize>> = order.iter().map(|part| done.find(part)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {done}");
+}
+
+#[test]
 fn an_agent_in_python_answers_from_its_sandbox() {
     let code = "class Adder:\n    \"\"\"Adds.\"\"\"\n    def execute(self, task):\n        \
                 numbers = [int(word) for word in task.split() if word.isdigit()]\n        \

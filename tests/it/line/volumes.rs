@@ -280,6 +280,40 @@ fn the_path_of_a_new_file_is_understood_as_tools_understand_it() {
 }
 
 #[test]
+fn a_note_is_named_on_the_command_line_as_for_tools() {
+    let house = House::with(&[("Week One.md", "own\n"), ("sub/deep.md", "deep\n"), ("other/Tower.md", "folder\n")]);
+    house.write("other/Tower.md", b"tower\n");
+    house.write("other/Over-There.md", b"there\n");
+    house.run(&["open", "other"]).good();
+    let absolute = house.path("other/Tower.md").display().to_string();
+    for (name, text) in [
+        ("Notes/week_one", "own\n"),
+        ("NOTES:Week-One.md", "own\n"),
+        ("/notes/week one", "own\n"),
+        ("week-one", "own\n"),
+        ("/Notes/Sub/Deep.md", "deep\n"),
+        ("Other/over_there", "there\n"),
+        // A folder that is called as a volume comes first, with and without the ending.
+        ("other/Tower.md", "folder\n"),
+        ("other/Tower", "folder\n"),
+        ("notes/other/tower", "folder\n"),
+        ("other:Tower", "tower\n"),
+        (absolute.as_str(), "tower\n"),
+    ] {
+        assert_eq!(house.cat(name), text.as_bytes(), "{name}");
+    }
+    house.run(&["ls", "--volume", "OTHER"]).good();
+    house.run(&["new", "OTHER:made"]).good();
+    assert!(house.path("other/made.md").exists(), "the volume in another case");
+    for at in 1..=5 {
+        house.write(&format!("notes/y{at}/Same Name.md"), b"same\n");
+    }
+    let done = house.run(&["cat", "same_name"]).refused(2, "name one: notes:y1/Same Name.md, notes:y2/Same Name.md, ");
+    assert!(done.err.ends_with("notes:y3/Same Name.md, and 2 more\n"), "{}", done.err);
+    house.run(&["cat", "Notes/sub/deap.md"]).refused(2, "The closest are: sub/deep.md");
+}
+
+#[test]
 fn an_ambiguous_path_names_what_it_could_be() {
     let (address, results) = caller(vec![
         ("read_file", json!({"path": "plans/Week One.md"})),

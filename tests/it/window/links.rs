@@ -209,6 +209,24 @@ fn a_link_shows_where_it_leads_and_goes_there() {
     until(&mut window, "its end is shown", |window| path(window) == "Places/Shore.md");
 }
 
+#[test]
+fn a_link_may_begin_with_the_volume() {
+    let bench = Bench::new(&[("Home.md", "[[notes/Places/Sea|there]]\n\n[[notes/Made here|make]]\n"), FILES[2]]);
+    let mut window = indexed(&bench);
+    let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
+    window.state_mut().show(home);
+    until(&mut window, "the links are shown", |window| window.query_by_label("there").is_some());
+    click_link(&mut window, "there");
+    until(&mut window, "its note is shown", |window| path(window) == "Places/Sea.md");
+    press(&mut window, CTRL_SHIFT, Key::K);
+    until(&mut window, "it's a backlink", |window| window.query_by_label("Linked from 1 place").is_some());
+    window.state_mut().show(home);
+    until(&mut window, "the links are shown", |window| window.query_by_label("make").is_some());
+    click_link(&mut window, "make");
+    until(&mut window, "a note is made", |window| path(window) == "Made here.md");
+    assert!(!bench.notes().join("notes").exists(), "no volume in a volume");
+}
+
 /// Addresses as search results give them: a block, and a cell's output.
 #[test]
 fn a_link_to_what_was_found_leads_to_its_block() {

@@ -4,7 +4,7 @@
 use super::changes::changed_files_label;
 use super::markdown_view::{self, MarkdownLayoutCache, MarkdownView};
 use super::message_foot::{answer_foot, user_foot};
-use super::{labels, phases};
+use super::{labels, phases, tool_icons};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
@@ -25,6 +25,10 @@ const CONTEXT_INDENT: f32 = space::L;
 const MAX_TOLD_TITLE_CHARS: usize = 120;
 /// Key of the expanded text of a context message.
 const TOLD_TEXT: &str = "text";
+/// Maximum number of lines shown of a diff while its call is folded.
+const MAX_PREVIEW_LINES: usize = 10;
+/// Maximum number of characters shown of each of them.
+const MAX_PREVIEW_LINE_CHARS: usize = 120;
 /// Width of the pill that jumps to the end.
 const JUMP_PILL_WIDTH: f32 = 116.0;
 /// Padding around a message on its card.
@@ -258,9 +262,11 @@ impl MessageList {
             MessageContent::Words { text } => setting.height(ui, text, width) + size::MIN_CLICK_HEIGHT,
             MessageContent::Phase { .. } | MessageContent::Changed { .. } => size::MIN_CLICK_HEIGHT + space::S,
             MessageContent::Call { call, result, run } => {
-                let open = open.contains(&(item.id, call.id.clone()));
-                size::MIN_CLICK_HEIGHT
-                    + if open { details(ui, agents, session, call, *result, *run, width).1 + space::S } else { 0.0 }
+                let below = match open.contains(&(item.id, call.id.clone())) {
+                    true => Some(details(ui, agents, session, call, *result, *run, width).1),
+                    false => diff_preview(session, call, *result).map(|preview| height_of(ui, &preview, width)),
+                };
+                size::MIN_CLICK_HEIGHT + below.map_or(0.0, |height| height + space::S)
             }
             MessageContent::Context { told } => {
                 let is_open = |id: MessageId, part: &str| open.contains(&(id, part.to_owned()));
@@ -327,6 +333,9 @@ impl MessageList {
                 if is_open {
                     let (text, _) = details(ui, agents, session, call, *result, *run, rect.width());
                     unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &text, id.with((&call.id, "text")));
+                } else if let Some(preview) = diff_preview(session, call, *result) {
+                    let id = id.with((&call.id, "preview"));
+                    unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &preview, id);
                 }
             }
             MessageContent::Phase { title } => phase_line(ui, rect, title, id),
@@ -582,6 +591,23 @@ fn details(
     (text, height)
 }
 
+/// Returns the first lines of the diff of a call that has changed a file, without the file's names.
+fn diff_preview(session: &AgentSession, call: &ToolCall, result: Option<MessageId>) -> Option<String> {
+    let said = &session.tree().get(result?).filter(|message| message.error.is_none())?.content;
+    if !tool_icons::edits_file(&call.name) || !markdown_view::is_diff(said) {
+        return None;
+    }
+    let mut lines = said.lines().skip_while(|line| !line.starts_with("@@ "));
+    let short = |line: &str| line.chars().take(MAX_PREVIEW_LINE_CHARS).collect::<String>();
+    let mut shown: Vec<String> = lines.by_ref().take(MAX_PREVIEW_LINES).map(short).collect();
+    match lines.count() {
+        0 => {}
+        1 => shown.push("… 1 more line".to_owned()),
+        more => shown.push(format!("… {more} more lines")),
+    }
+    Some(shown.join("\n")).filter(|text| !text.is_empty())
+}
+
 /// Returns the arguments that the user approved instead of the requested ones.
 fn approved<'a>(
     agents: &'a RunsState,
@@ -645,7 +671,7 @@ fn call_line(
         ToolCallState::Asks => (icons::QUESTION, colours.warn, "needs approval"),
         ToolCallState::Waits => (icons::HOURGLASS, colours.muted, "waiting"),
         ToolCallState::Runs => (icons::SPINNER, colours.tool, "running"),
-        ToolCallState::Done => (icons::WRENCH, colours.tool, "done"),
+        ToolCallState::Done => (tool_icons::tool_icon(&call.name), colours.tool, "done"),
         ToolCallState::Failed => (icons::X_CIRCLE, colours.bad, "failed"),
     };
     let about = labels::call_summary(approved(agents, call, run).unwrap_or(&call.arguments));

@@ -184,7 +184,7 @@ fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow
                 tools: Some(Vec::new()),
                 when: Vec::new(),
                 role: String::new(),
-                capabilities: Vec::new(),
+                capabilities: agent.capabilities.clone(),
                 prompt: agent.code.clone(),
                 python: true,
                 is_program: false,

@@ -97,7 +97,7 @@ struct VolumeFeed {
 
 enum QueryJob {
     Forget(DocId),
-    Take(DocId, Vec<MirroredFile>),
+    Take(DocId, String, Vec<MirroredFile>),
     Make(Box<TableRequest>),
 }
 
@@ -266,7 +266,7 @@ impl QueryWorker {
             self.send(ctx, QueryJob::Forget(volume.id));
         }
         if !told.is_empty() {
-            self.send(ctx, QueryJob::Take(volume.id, told));
+            self.send(ctx, QueryJob::Take(volume.id, volume.links.volume_name().to_owned(), told));
             more = true; // the tables are to be made of it
         }
         more
@@ -278,8 +278,9 @@ fn work(queue: &Receiver<QueryJob>, answers: &Sender<TableResult>, ctx: &Context
     for job in queue {
         match job {
             QueryJob::Forget(volume) => _ = mirrors.remove(&volume),
-            QueryJob::Take(volume, told) => {
+            QueryJob::Take(volume, name, told) => {
                 let mirror = mirrors.entry(volume).or_default();
+                mirror.set_volume_name(&name);
                 told.into_iter().for_each(|file| mirror.apply(file));
             }
             QueryJob::Make(order) => {
@@ -357,7 +358,14 @@ pub fn apply_optimistically(ctx: &Context, volume: &Volume, file: DocId, key: &s
         feed.ahead.push_back((time, file));
         // Show the user's own changes immediately.
         desk.entries.values_mut().for_each(|entry| entry.began = f64::MIN);
-        desk.send(ctx, QueryJob::Take(volume.id, vec![(file, Some((row, Some(Arc::new(outline)))))]));
+        desk.send(
+            ctx,
+            QueryJob::Take(
+                volume.id,
+                volume.links.volume_name().to_owned(),
+                vec![(file, Some((row, Some(Arc::new(outline)))))],
+            ),
+        );
     });
     ctx.request_repaint();
 }

@@ -105,11 +105,15 @@ impl PaneState {
             outline.links.iter().find(named).is_none_or(|link| matches!(link.kind, LinkKind::Wiki | LinkKind::Embed))
         });
         let name = links::without_md_extension(&name);
+        let in_volume = |path: &str| {
+            let known = session.volume(volume).map(|volume| volume.links.without_volume_name(path));
+            known.unwrap_or(path).to_owned()
+        };
         let path = match name.strip_prefix('/') {
-            Some(rooted) => Some(rooted.to_owned()),
+            Some(rooted) => Some(in_volume(rooted)),
             None if name.starts_with('.') => links::resolve_relative(own, name),
             // Obsidian resolves a path in double brackets from the vault's root.
-            None if is_wiki && name.contains('/') => Some(name.to_owned()),
+            None if is_wiki && name.contains('/') => Some(in_volume(name)),
             None => Some(format!("{}{name}", folder_of(own))),
         };
         let made = match path {

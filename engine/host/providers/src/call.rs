@@ -10,11 +10,12 @@ use crate::stream_collector::{
 };
 use crate::{ModelUpdate, ProviderTimeouts};
 use agent::model_call::{
-    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason, WireProtocol,
+    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason, ToolCallChoice,
+    WireProtocol,
 };
 use agent::router::estimate_prompt_tokens;
 use futures_util::Stream;
-use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ReasoningEffort, StopReason, StreamEnd};
+use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ReasoningEffort, StopReason, StreamEnd, ToolChoice};
 use rand::Rng;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
@@ -114,6 +115,14 @@ impl ModelCallTask {
         }
         if let Some(temperature) = self.request.temperature {
             options = options.with_temperature(temperature);
+        }
+        // Providers refuse a choice without tools.
+        if let Some(choice) = self.request.tool_choice.filter(|_| !self.request.tools.is_empty()) {
+            options = options.with_tool_choice(match choice {
+                ToolCallChoice::Auto => ToolChoice::Auto,
+                ToolCallChoice::Required => ToolChoice::Required,
+                ToolCallChoice::None => ToolChoice::None,
+            });
         }
         let chat = genai_request::chat_request(&self.request, &self.signatures);
         let read = |error: &genai::Error| error::genai_error(endpoint, host, self.api_key.as_ref(), error);

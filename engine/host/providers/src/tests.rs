@@ -64,6 +64,7 @@ fn ask(wire: WireProtocol, address: &str) -> ModelRequest {
         tools: Vec::new(),
         max_tokens: Some(100),
         temperature: Some(0.0),
+        tool_choice: None,
         limits: None,
         program: None,
     }

@@ -218,7 +218,11 @@ impl RunsState {
         let run = self.runs.get(&id)?;
         let agent = run.project_agents.find_python_agent(string_argument(arguments, "agent")).cloned();
         let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"))?;
-        let code = agent.task_program(string_argument(arguments, "task"));
+        let session = self.sessions.get(&run.about.session);
+        let messages = session.map(|session| model_context::context_messages(session.tree(), run.about.head));
+        let mut messages = messages.unwrap_or_default();
+        self.mask_messages(&mut messages);
+        let code = agent.task_program(string_argument(arguments, "task"), &messages);
         Some(ToolJob::Python {
             root,
             code,

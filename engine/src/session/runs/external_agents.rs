@@ -116,6 +116,7 @@ impl RunsState {
             tools: Vec::new(),
             max_tokens: None,
             temperature: None,
+            tool_choice: None,
             limits: Some(limits),
             program: Some(ProgramCall { name, program, folder, session }),
         };

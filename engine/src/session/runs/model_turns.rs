@@ -157,6 +157,8 @@ impl RunsState {
         let limit = room.saturating_sub(room / 4).max(1_000);
         let max_tokens = agent.max_tokens.or(provider.and_then(|provider| provider.max_tokens));
         let temperature = agent.temperature.or(provider.and_then(|provider| provider.temperature));
+        let tool_choice = agent.tool_choice.filter(|_| wants.is_none());
+        let tool_choice = tool_choice.map(|choice| choice.after_answers(run.about.iteration));
         let (mut system, mut tools, mut fixed) = (system, tools, fixed);
         if room < SMALL_CONTEXT_TOKENS {
             if agent.tools.is_none() && !tool_catalog::mentions_git(&run.about.prompt) {
@@ -219,9 +221,9 @@ impl RunsState {
         run.about.agent_state = AgentState::Thinking;
         run.revision += 1;
         self.revision += 1;
-        let (endpoint, limits) = (choice.endpoint, Some(limits));
-        let program = None;
-        let request = ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, limits, program };
+        let (endpoint, limits, program) = (choice.endpoint, Some(limits), None);
+        let request =
+            ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, tool_choice, limits, program };
         self.notify_low_budgets(turn, &files.volumes, workspace, id, more); // before the list counts the call
         if self.runs.get(&id).is_some_and(|run| run.unsettled_usage().is_some()) {
             // If the program is killed before the answer is recorded, the call is still counted.

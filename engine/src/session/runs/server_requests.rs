@@ -249,6 +249,7 @@ impl RunsState {
             tools: Vec::new(),
             max_tokens: Some(request.max_tokens),
             temperature: request.temperature,
+            tool_choice: None,
             limits: Some(limits),
             program: None,
         };

@@ -277,6 +277,7 @@ impl VolumesState {
     pub(in crate::session) fn volume_linked(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownLinks) {
         let Some(volume) = self.by_id.get_mut(&id) else { return };
         let early = std::mem::replace(&mut volume.links, known.links);
+        volume.links.set_volume_name(early.volume_name());
         let unindexed = std::mem::replace(&mut volume.unindexed, known.unindexed);
         volume.unindexed.extend(unindexed);
         // Changes between the two reads are newer.
@@ -364,6 +365,8 @@ pub struct Volume {
 
 impl Volume {
     pub(in crate::session) fn new(id: DocId, name: String, root: Option<PathBuf>) -> Volume {
+        let mut links = VolumeLinks::default();
+        links.set_volume_name(&name);
         Volume {
             id,
             name,
@@ -379,7 +382,7 @@ impl Volume {
             trouble: None,
             is_unreachable: false,
             revision: 0,
-            links: VolumeLinks::default(),
+            links,
             unindexed: BTreeSet::new(),
             unreadable: BTreeSet::new(),
             linking: Some(Vec::new()),
