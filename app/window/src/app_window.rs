@@ -68,7 +68,7 @@ impl AppWindow {
         let wake = ctx.clone();
         let packages = package_page::package_desk::PackageDesk::new(driver.handle(), move || wake.request_repaint());
         let wake = ctx.clone();
-        let server = host::program_server::ProgramServer::new(driver.program(), driver.folder(), move || {
+        let server = program_server::ProgramServer::new(driver.program(), driver.folder(), move || {
             wake.request_repaint();
         });
         let wake = ctx.clone();

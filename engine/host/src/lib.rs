@@ -20,7 +20,6 @@ pub mod logging;
 mod mailbox;
 pub mod maintenance;
 mod process_group;
-pub mod program_server;
 pub mod renderer;
 pub mod sandbox;
 mod sandbox_limits;

@@ -10,10 +10,10 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
 use engine::{Session, Settings};
-use host::program_server::ProgramServer;
 use host::search::SearchService;
 use other_programs::OtherProgramSettings;
 pub(crate) use other_programs::server_options;
+use program_server::ProgramServer;
 pub(crate) use settings_pages::SettingsChange;
 use settings_pages::devices::DeviceSettings;
 use settings_pages::embeddings::EmbeddingSettings;

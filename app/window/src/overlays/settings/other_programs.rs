@@ -5,7 +5,7 @@ use super::phone_pairing::PhonePairing;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use eframe::egui;
 use engine::Settings;
-use host::program_server::{ProgramServer, ServedAddresses, ServerPhase};
+use program_server::{ProgramServer, ServedAddresses, ServerPhase};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::setting_rows::{SettingsRows, text, toggle_switch};
 use ui::widgets::text_button;

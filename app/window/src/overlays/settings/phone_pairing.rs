@@ -2,7 +2,7 @@
 
 use host::peers::devices::now_millis;
 use host::peers::qr::QrMatrix;
-use host::program_server::ProgramServer;
+use program_server::ProgramServer;
 use settings_pages::devices::draw_qr_code;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
