@@ -132,6 +132,7 @@ mod tests {
             error: None,
             whole: None,
             attached: Vec::new(),
+            files: Vec::new(),
         };
         [step(1, StepKind::ToolCall { tool_call_id, tool_name, params }), step(2, result)]
     }

@@ -14,7 +14,6 @@ use agent::memory::trace::{RunTrace, TRACES_FOLDER};
 use agent::memory::trace_trust::TraceTrust;
 use engine::Command;
 use serde_json::json;
-use store::DocId;
 use text::untrusted_text;
 
 pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments) -> Result<u8, CliError> {
