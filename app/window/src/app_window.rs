@@ -25,7 +25,6 @@ use notebook::collection;
 use notebook::page::NotePage;
 use std::path::PathBuf;
 use std::time::Duration;
-use ui::text::shown_name;
 use ui::theme;
 
 /// Maximum time per frame spent on incoming events.
@@ -130,11 +129,9 @@ impl AppWindow {
 
     /// Updates the window title with the name of the open note.
     pub(crate) fn update_title(&mut self, ctx: &egui::Context) {
-        let place = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
-        let name = place.map(|(_, path)| shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned());
-        let title = name.map_or_else(
+        let title = self.panes.active.title(self.host.session()).map_or_else(
             || "Tracebook".to_owned(),
-            |name| format!("Tracebook — {}", text::untrusted_text::escape_line(&name)),
+            |(name, _)| format!("Tracebook — {}", text::untrusted_text::escape_line(&name)),
         );
         if title != self.title {
             ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));

@@ -5,7 +5,7 @@ pub(crate) mod exact_panel;
 pub(crate) mod outline;
 pub(crate) mod panel_list;
 pub(crate) mod related;
-mod row_details;
+pub(crate) mod row_details;
 pub(crate) mod search_panel;
 pub(crate) mod tags_panel;
 pub(crate) mod tree;

@@ -49,6 +49,16 @@ fn help_opens_the_guide_and_keeps_what_was_changed_in_it() {
     type_text(&mut window, "path:hub certificate prometheus");
     until(&mut window, "it is found", |window| window.query_all_by_label_contains(": has").next().is_some());
     press(&mut window, NONE, Key::Escape);
+    // Tabs, the title of the window and the quick switcher name a page by its title, too.
+    press(&mut window, CTRL, Key::P);
+    type_text(&mut window, "questions and answers");
+    window.key_press_modifiers(CTRL, Key::Enter);
+    let title = egui::ViewportCommand::Title("Tracebook — Questions and answers".to_owned());
+    until(&mut window, "the title of the window", |window| {
+        window.output().viewport_output[&egui::ViewportId::ROOT].commands.contains(&title)
+    });
+    assert_eq!(path(&window), "faq.md");
+    assert!(shows(&window, Role::Tab, "Questions and answers") && shows(&window, Role::Tab, "First steps"));
     // The user's changes stay when the guide is opened again; deleted pages are restored.
     std::fs::write(help.join("faq.md"), "# Mine\n").expect("written");
     std::fs::remove_file(help.join("hub.md")).expect("removed");

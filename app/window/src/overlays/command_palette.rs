@@ -3,6 +3,7 @@
 //! They only report the choice. The caller acts on it.
 
 use super::command_aliases::command_aliases;
+use crate::panels::row_details::file_title;
 use crate::shell::commands::{self, ShortcutTable, WindowCommand};
 use editor::vim::ex;
 use eframe::egui;
@@ -16,7 +17,6 @@ use store::DocId;
 use text::untrusted_text;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
 use ui::picker::{self, ListPicker};
-use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
@@ -153,8 +153,8 @@ impl CommandPalette {
         let mut headings = 0;
         for volume in &volumes {
             for (path, row) in &volume.files {
-                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-                let title = shown_name(name).to_owned();
+                let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+                let title = file_title(session, volume, path).to_owned();
                 let about = match (volumes.len() > 1, folder.is_empty()) {
                     (true, true) => volume.name.clone(),
                     (true, false) => format!("{} / {}", volume.name, folder.replace('/', " / ")),

@@ -1,12 +1,12 @@
 //! What the file tree says of a row beside its name: how a file has changed in Git, a volume's kind, remote and branch,
-//! and a file's size and time; and the titles of the guide's pages.
+//! and a file's size and time; and the displayed names of files.
 
-use engine::Session;
+use engine::{Session, Volume};
 use host::source_control::{FileChangeKind, RepositoryStatus, SourceControl};
 use settings_pages::volumes::describe_volume;
 use std::sync::Arc;
 use store::DocId;
-use ui::text::amount;
+use ui::text::{amount, shown_name};
 
 /// The marks of changed files, from the volumes' Git repositories.
 pub(super) struct FileBadges(Vec<(DocId, Arc<RepositoryStatus>)>);
@@ -40,6 +40,12 @@ pub(super) fn describe_file(session: &Session, file: DocId) -> String {
     row.map_or_else(String::new, |row| {
         format!("{}\nChanged: {}", amount(row.size), ui::time::when(row.mtime.div_euclid(1_000_000_000)))
     })
+}
+
+/// Returns a file's displayed name: its title if it's a page of the guide, otherwise its file name.
+pub(crate) fn file_title<'a>(session: &Session, volume: &Volume, path: &'a str) -> &'a str {
+    let title = if session.is_guide(volume) { guide_title(path) } else { None };
+    title.unwrap_or_else(|| shown_name(path.rsplit('/').next().unwrap_or(path)))
 }
 
 /// Returns the title of a page of the guide, by its path.

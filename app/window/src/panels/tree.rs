@@ -3,7 +3,7 @@
 //! It's flattened into rows when something changes, and only visible rows are drawn. Rows can be dragged into folders,
 //! and each has a menu.
 
-use crate::panels::row_details::{FileBadges, describe_file, guide_title};
+use crate::panels::row_details::{FileBadges, describe_file, file_title, guide_title};
 use crate::shell::commands::ShortcutTable;
 use agent::config::VolumeKind;
 use agent::system_volume;
@@ -285,9 +285,7 @@ impl FileTree {
         let places = notes.iter().filter_map(|note| Some((*note, session.locate_file(*note)?)));
         let found: Vec<TreeRow> = places
             .map(|(note, (volume, path))| {
-                let guide = session.volume(volume).filter(|volume| session.is_guide(volume));
-                let title = guide.and_then(|_| guide_title(path));
-                let name = title.unwrap_or_else(|| shown_name(path.rsplit('/').next().unwrap_or(path))).to_owned();
+                let name = session.volume(volume).map_or(path, |volume| file_title(session, volume, path)).to_owned();
                 TreeRow { volume, depth: 1, name, thing: TreeItem::Note(note) }
             })
             .collect();

@@ -2,6 +2,7 @@
 //!
 //! A note may be open in several panes. Each pane keeps its caret in place while the others edit the note.
 
+use crate::panels::row_details::file_title;
 use crate::shell::title_field::TitleField;
 use editor::display_map::DisplayMap;
 use editor::note_editor::{EditContext, Editor};
@@ -14,7 +15,6 @@ use notebook::collection::CollectionPage;
 use notebook::page::NotePage;
 use notebook::script::ScriptSync;
 use store::{Block, DocId, FileKind};
-use ui::text::shown_name;
 use ui::theme::{self, size, space};
 
 pub(crate) struct EditorPane {
@@ -60,9 +60,9 @@ impl EditorPane {
     /// Returns the note's name and its full path.
     pub(crate) fn title(&self, session: &Session) -> Option<(String, String)> {
         let (volume, path) = session.locate_file(self.note?)?;
-        let volume = session.volume(volume).map_or("", |volume| volume.name.as_str());
-        let (_, file) = path.rsplit_once('/').unwrap_or(("", path));
-        Some((shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
+        let volume = session.volume(volume)?;
+        let title = file_title(session, volume, path).to_owned();
+        Some((title, format!("{} / {}", volume.name, path.replace('/', " / "))))
     }
 
     /// Shows a note in the pane, or none.
