@@ -57,8 +57,8 @@ pub(super) fn list_models(scene: &mut CommandContext<'_>) -> Result<u8, CliError
         writeln!(scene.out, "{} {}  {}", mark(wanted.reranker == model.name), model.name, model.description)?;
     }
     match runtime {
-        Ok(found) => writeln!(scene.out, "ONNX Runtime of {}: {}", found.origin, found.path.display())?,
-        Err(why) => writeln!(scene.out, "Those of fastembed need an ONNX Runtime: {why}.")?,
+        Ok(found) => writeln!(scene.out, "ONNX Runtime: {}, from {}", found.path.display(), found.origin)?,
+        Err(why) => writeln!(scene.out, "Models of fastembed can't run: {why}.")?,
     }
     Ok(EXIT_DONE)
 }

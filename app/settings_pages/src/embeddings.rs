@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use ui::icons;
 use ui::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
-use ui::text::format_thousands;
+use ui::text::{format_thousands, sentence};
 use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text};
 
@@ -142,8 +142,8 @@ fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
     std::thread::spawn(move || {
         let said =
             match OnnxRuntime::find(Some(&named).filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)) {
-                Ok(found) => format!("Found by {}: {}", found.origin, found.path.display()),
-                Err(why) => format!("For fastembed and folders; {why}"),
+                Ok(found) => format!("Found in {}: {}", found.origin, found.path.display()),
+                Err(why) => format!("Needed for fastembed and folder models. {}.", sentence(&why.to_string())),
             };
         let _ = tell.send(said); // nobody waits where the settings were closed
         wake.request_repaint();

@@ -407,9 +407,12 @@ fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
 #[test]
 fn without_an_onnx_runtime_a_sentence_says_what_brings_one() {
     let house = house();
-    let done = run(&house, &["index", "use", "fastembed:AllMiniLML6V2Q"], Path::new("/nowhere/libonnxruntime.so"), "");
-    assert!(done.code == 2 && done.err.contains("/nowhere"), "{done:?}");
-    let listed = house.run(&["index", "models"]).good().text();
+    let nowhere = Path::new("/nowhere/libonnxruntime.so");
+    let why = "there's no ONNX Runtime at /nowhere/libonnxruntime.so; correct or remove this path in ORT_DYLIB_PATH";
+    let done = run(&house, &["index", "use", "fastembed:AllMiniLML6V2Q"], nowhere, "");
+    assert!(done.code == 2 && done.err.contains(why), "{done:?}");
+    let listed = run(&house, &["index", "models"], nowhere, "").good().text();
+    assert!(listed.contains(&format!("Models of fastembed can't run: {why}.")), "{listed}");
     assert!(listed.contains("* embedded") && listed.contains("fastembed:MultilingualE5Small"), "{listed}");
 }
 

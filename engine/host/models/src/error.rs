@@ -2,7 +2,6 @@
 
 use crate::embedder_choice::MAX_CHOICE_BYTES;
 use crate::embedding_endpoint::EMBEDDINGS_KEY_VAR;
-use crate::onnx_runtime::ORT_LIBRARY_VAR;
 use embed::{EmbeddingError, MiniLmLoadError};
 use std::path::PathBuf;
 use ureq::http::StatusCode;
@@ -40,7 +39,7 @@ pub enum EmbedderChoiceError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OnnxRuntimeError {
     /// There's no library at the configured path.
-    #[error("{origin} names {}, and no ONNX Runtime is there", path.display())]
+    #[error("there's no ONNX Runtime at {}; correct or remove this path in {origin}", path.display())]
     NotAtPath {
         /// Which setting gave the path.
         origin: &'static str,
@@ -48,14 +47,14 @@ pub enum OnnxRuntimeError {
         path: PathBuf,
     },
     /// No library was found in any of the usual places.
-    #[error(
-        "no ONNX Runtime library is here (looked for in the settings, {ORT_LIBRARY_VAR}, the system's \
-                    folders and \
-                 Python's packages); `pip install --user onnxruntime` brings one, the embedded model needs none"
-    )]
+    #[error("ONNX Runtime isn't installed; run `pip install --user onnxruntime`")]
     NotFound,
     /// The library was found but doesn't work.
-    #[error("the ONNX Runtime of {origin} ({}) cannot be used ({source})", path.display())]
+    #[error(
+        "the ONNX Runtime from {origin}, {}, can't be used ({source}); install it again, or name another one in the \
+         settings",
+        path.display()
+    )]
     Unusable {
         /// Which setting or package provided the library.
         origin: &'static str,

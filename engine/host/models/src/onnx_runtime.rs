@@ -145,6 +145,6 @@ mod tests {
         }
         // A file that isn't a library is reported, and doesn't abort the program.
         let wrong = shared_environment(Some(&file));
-        assert!(wrong.is_err_and(|why| why.to_string().contains("cannot be used")));
+        assert!(wrong.is_err_and(|why| why.to_string().contains("can't be used")));
     }
 }
