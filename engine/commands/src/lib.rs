@@ -114,7 +114,8 @@ command_table!(
         window: true,
         line: Some(CommandLineForm { name: "search", args: notes::SEARCH }),
     },
-    SearchPanel = window_command("search.panel", "Search panel", &[], "Search beside the notes. Results stay."),
+    SearchPanel =
+        window_command("search.panel", "Search panel", &["Ctrl+Shift+J"], "Search beside the notes. Results stay."),
     SearchReplace =
         window_command("search.replace", "Replace in notes", &["Ctrl+Alt+H"], "Replace text in all notes at once."),
     SearchUndoReplace =
@@ -285,6 +286,12 @@ command_table!(
         "New collection",
         &[],
         "Create a table of the notes in this folder, by their properties.",
+    ),
+    CollectionOpen = window_command(
+        "collection.open",
+        "Go to collection",
+        &["Ctrl+Shift+I"],
+        "Find a collection by name and open it, or create one.",
     ),
     FigureCloser = window_command(
         "figure.closer",
@@ -618,8 +625,8 @@ command_table!(
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
     ViewLeft =
         window_command("view.left", "Toggle left panel", &["Ctrl+Backslash"], "Show or hide the panel at the left."),
-    ViewFiles = window_command("view.files", "Files panel", &[], "Show or hide the files at the left."),
-    ViewTags = window_command("view.tags", "Tags panel", &[], "Show or hide all tags at the left."),
+    ViewFiles = window_command("view.files", "Files panel", &["Ctrl+Shift+E"], "Show or hide the files at the left."),
+    ViewTags = window_command("view.tags", "Tags panel", &["Ctrl+Shift+M"], "Show or hide all tags at the left."),
     ViewSortName = window_command("view.sort_name", "Sort files from A to Z", &[], "Sort the tree of files by name."),
     ViewSortNameDown =
         window_command("view.sort_name_down", "Sort files from Z to A", &[], "Sort the files by name, reversed."),

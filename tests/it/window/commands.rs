@@ -183,6 +183,10 @@ fn filing() -> Drive {
     drive.choose(CommandId::CollectionNextView);
     assert!(drive.window.query_all_by_label_contains("has one view").next().is_some());
     drive.choose(CommandId::CollectionPreviousView);
+    drive.choose(CommandId::CollectionOpen);
+    assert!(drive.has("Go to collection"));
+    press(&mut drive.window, NONE, Key::Enter);
+    assert_eq!(path(&drive.window), "Untitled.base");
     drive.choose(CommandId::NoteClose);
     drive.choose(CommandId::NoteStar);
     assert_eq!(session(&drive.window).settings().starred.len(), 1);

@@ -50,6 +50,31 @@ fn the_rail_leads_everywhere() {
 }
 
 #[test]
+fn files_search_tags_and_collections_have_keys() {
+    let bench = Bench::new(&[("One.md", "# One\n"), ("Lists/Books.base", "views:\n  - type: table\n    name: All\n")]);
+    let mut window = bench.opened();
+    let has_tree = |window: &Driven| window.query_by_role_and_label(Role::TreeItem, "One").is_some();
+    press(&mut window, CTRL_SHIFT, Key::J);
+    window.get_by_label("Search notes");
+    press(&mut window, CTRL_SHIFT, Key::M);
+    window.get_by_label("Filter tags");
+    press(&mut window, CTRL_SHIFT, Key::E);
+    assert!(has_tree(&window) && window.query_by_label("Filter tags").is_none());
+    press(&mut window, CTRL_SHIFT, Key::E);
+    assert!(!has_tree(&window), "the tree is hidden");
+    press(&mut window, CTRL_SHIFT, Key::I);
+    window.get_by_label("Go to collection");
+    type_text(&mut window, "books");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the collection is open", |window| path(window) == "Lists/Books.base");
+    // Without a name, the last choice creates a collection.
+    press(&mut window, CTRL_SHIFT, Key::I);
+    type_text(&mut window, "new coll");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "a new collection is open", |window| path(window) == "Lists/Untitled.base");
+}
+
+#[test]
 fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     let bench = Bench::new(&[("One.md", "# One\n\n```python\nprint(6 * 7)\n```\n"), ("Two.md", "# Two\n")]);
     let mut window = bench.opened();

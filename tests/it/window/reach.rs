@@ -71,6 +71,7 @@ const SCREENS: &[CommandId] = &[
     CommandId::AppKeys,
     CommandId::PaletteOpen,
     CommandId::SwitcherOpen,
+    CommandId::CollectionOpen,
     CommandId::SearchOpen,
     CommandId::SearchPanel,
     CommandId::SearchReplace,

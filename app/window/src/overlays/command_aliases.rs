@@ -31,6 +31,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::ViewAgenda => &["todos", "tasks", "to do list", "due", "calendar"],
         CommandId::NoteSave => &["write", "save file"],
         CommandId::CollectionNew => &["database", "new base", "new table", "dataview"],
+        CommandId::CollectionOpen => &["open collection", "list of collections", "open base"],
         CommandId::FigureCloser => &["enlarge plot", "zoom plot"],
         CommandId::FigureReset => &["reset plot", "home view"],
         CommandId::NoteToday => &["daily note", "journal", "diary"],

@@ -184,6 +184,21 @@ impl CommandPalette {
         CommandPalette { search_key, searches: !volumes.is_empty(), ..palette }
     }
 
+    /// Returns the palette of all volumes' collections, with the command that creates one.
+    pub(crate) fn collections(session: &Session) -> CommandPalette {
+        let files = session.volumes().flat_map(|volume| volume.files.iter().map(move |file| (volume, file)));
+        let found = files.filter(|(_, (path, _))| collection::is_collection(path)).map(|(volume, (path, row))| {
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let title = name.strip_suffix(".base").unwrap_or(name).to_owned();
+            let about = [volume.name.as_str(), folder].join(" / ").trim_end_matches(" / ").to_owned();
+            PaletteEntry::new(PaletteChoice::Note(row.id), title, about)
+        });
+        let new = CommandId::CollectionNew;
+        let new = PaletteEntry::new(PaletteChoice::Command(new), new.title().to_owned(), new.info().help.to_owned());
+        let entries = found.chain(std::iter::once(new)).collect();
+        CommandPalette::new("Go to collection", "Search collections", entries, false)
+    }
+
     /// Returns the palette with suggestions for a misspelled word at `range` of the open note.
     pub(crate) fn words(wrong: &str, range: &std::ops::Range<usize>, found: &[String]) -> CommandPalette {
         let entry = |choice: PaletteChoice, title: String, about: &str| {

@@ -153,9 +153,13 @@ fn show_command(ui: &Ui, rect: Rect, item: &RailItem, shortcuts: &ShortcutTable,
     if response.clicked() {
         actions.push(PageAction::Run(item.command));
     }
+    response.on_hover_text(tooltip(item, shortcuts));
+}
+
+fn tooltip(item: &RailItem, shortcuts: &ShortcutTable) -> String {
     let key = shortcuts.key_of(item.command).map_or(String::new(), |key| format!("   {key}"));
     let waits = item.badge.as_ref().map_or(String::new(), |(_, text)| format!("\n{text}"));
-    response.on_hover_text(format!("{}{key}{waits}", item.title));
+    format!("{}{key}{waits}", item.title)
 }
 
 fn show_button(ui: &Ui, rect: Rect, item: &RailItem) -> Response {
@@ -195,7 +199,7 @@ fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mu
         icon: icons::TABLE,
         title: "Collections",
         name: "Open collections",
-        command: CommandId::CollectionNew,
+        command: CommandId::CollectionOpen,
         is_on: false,
         badge: None,
     };
@@ -217,7 +221,7 @@ fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mu
             actions.push(PageAction::Run(CommandId::CollectionNew));
         }
     });
-    response.on_hover_text(item.title);
+    response.on_hover_text(tooltip(&item, context.shortcuts));
 }
 
 fn collections(session: &Session) -> Vec<(DocId, String)> {

@@ -193,6 +193,9 @@ impl AppWindow {
                 self.overlay =
                     WindowOverlay::Palette(CommandPalette::notes(self.host.session(), note, &self.input.shortcuts));
             }
+            WindowCommand::Collections => {
+                self.overlay = WindowOverlay::Palette(CommandPalette::collections(self.host.session()));
+            }
             WindowCommand::Search => self.overlay.open_search(&self.host),
             WindowCommand::SearchPanel => {
                 self.dock.open_search_panel(&self.host, &mut self.panes, &mut self.prefs, ctx, false)
