@@ -17,6 +17,7 @@ mod connection;
 mod deadlines;
 mod driven;
 mod dropped;
+mod empty_states;
 mod figures;
 mod filing;
 mod finding;

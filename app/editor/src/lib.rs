@@ -17,6 +17,7 @@ pub mod long_rows;
 pub mod markdown_keys;
 pub mod motion;
 pub mod note_editor;
+pub mod note_starters;
 pub mod output_table;
 pub mod python_highlighter;
 pub mod remote_cursors;

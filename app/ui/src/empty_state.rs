@@ -36,6 +36,25 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
     button.is_some_and(|button| text_button(&mut child, button, true).clicked())
 }
 
+/// Draws a message in a panel: wrapped text with a button below it. Returns whether the button was clicked.
+pub fn show_panel_message(ui: &mut Ui, text: &str, button: Option<&str>) -> bool {
+    let (colours, small) = (ThemeColors::of(ui), theme::small());
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
+    job.append(&untrusted_text::escape_block(text), 0.0, crate::widgets::format(small.font, small.line, colours.muted));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let wanted = vec2(ui.available_width(), galley.size().y + 2.0 * space::S);
+    let (rect, response) = ui.allocate_exact_size(wanted, egui::Sense::hover());
+    set_accessible_name(&response, Role::Label, text);
+    ui.painter().galley(rect.min + vec2(space::L, space::S), galley, colours.muted);
+    let Some(button) = button else { return false };
+    ui.horizontal(|ui| {
+        ui.add_space(space::L);
+        text_button(ui, button, false).clicked()
+    })
+    .inner
+}
+
 /// Draws bars where text will be.
 pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
     let colours = ThemeColors::of(ui);

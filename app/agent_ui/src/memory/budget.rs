@@ -11,6 +11,7 @@ use agent::dollar_amount::parse_dollar_amount;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{BudgetScope, BudgetStatus, Command, ScopeSpending, Session, UnixMillis};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use ui::empty_state;
 use ui::icons;
 use ui::setting_rows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// Height of a spending row.
 const SPENDING_ROW_HEIGHT: f32 = 48.0;
@@ -186,6 +187,14 @@ impl BudgetPage {
             ui.add_space(space::S);
             if self.rows.is_empty() {
                 widgets::row(ui, |ui| said(ui, "No spending yet. It's listed here after an agent has answered."));
+                let is_ready = session.agents().setup().is_some_and(|setup| is_configured(&setup.config));
+                let (button, command) = match is_ready {
+                    true => ("Ask the agent", CommandId::AgentNew),
+                    false => ("Connect a model", CommandId::AgentConnect),
+                };
+                if widgets::row(ui, |ui| text_button(ui, button, false).clicked()) {
+                    actions.push(PanelAction::Run(command));
+                }
                 return;
             }
             let top = ui.cursor().top();

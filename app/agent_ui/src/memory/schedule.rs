@@ -20,6 +20,10 @@ use ui::widgets::{icon_button, set_accessible_name, text_button};
 /// Height of a row.
 const SCHEDULE_ROW_HEIGHT: f32 = 52.0;
 
+/// The example of the page without schedules: every working day at nine.
+const EXAMPLE_TIME: &str = "0 9 * * 1-5";
+const EXAMPLE_GOAL: &str = "List the open tasks of this week";
+
 const SCHEDULED_WORK_KINDS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
 
 /// The page that lists the schedules of automatic work.
@@ -36,7 +40,7 @@ pub struct SchedulesPage {
 impl Default for SchedulesPage {
     fn default() -> Self {
         SchedulesPage {
-            when: "0 9 * * 1-5".to_owned(),
+            when: EXAMPLE_TIME.to_owned(),
             goal: String::new(),
             work: 0,
             next: None,
@@ -65,6 +69,9 @@ impl SchedulesPage {
         if all.is_empty() {
             let none = "Schedules start nothing yet. They do while this window or `tracebook schedule watch` is open.";
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
+            if widgets::row(ui, |ui| text_button(ui, "Fill in an example", false).clicked()) {
+                (self.work, self.when, self.goal) = (0, EXAMPLE_TIME.to_owned(), EXAMPLE_GOAL.to_owned());
+            }
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -104,7 +111,7 @@ impl SchedulesPage {
                     ui.add(field.desired_width(width).margin(egui::Margin::symmetric(8, 6))).accessible_name(name);
                 enters |= response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             };
-            field(ui, when, "When: minute, hour, day, month, weekday", "0 9 * * 1-5", 120.0);
+            field(ui, when, "When: minute, hour, day, month, weekday", EXAMPLE_TIME, 120.0);
             if *work == 0 {
                 let width = (ui.available_width() - 96.0).max(120.0);
                 field(ui, goal, "Goal", "Goal", width);

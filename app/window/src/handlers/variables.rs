@@ -1,15 +1,19 @@
 //! Shows the variables of the open note's kernel.
 
-use crate::panels::variables::words;
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use editor::note_editor::NoteEdit;
+use editor::note_starters::last_cell;
 use eframe::egui;
 use egui::Ui;
-use engine::KernelPhase;
+use engine::commands::CommandId;
+use engine::{KernelPhase, Note, Session};
 use host::KernelInquiry;
+use notebook::actions::PageAction;
+use store::FileKind;
+use ui::empty_state::show_panel_message;
 
 impl DockState {
     /// Draws the panel, and queries the kernel after each run.
@@ -19,8 +23,14 @@ impl DockState {
         panes: &mut PaneState,
         notices: &mut NoticeState,
         ui: &mut Ui,
+        actions: &mut Vec<PageAction>,
     ) {
-        let Some(id) = panes.active.note else { return words(ui, "No note is open.") };
+        let Some(id) = panes.active.note else {
+            if show_panel_message(ui, "The variables of the open note's cells are listed here.", Some("Go to note")) {
+                actions.push(PageAction::Run(CommandId::SwitcherOpen));
+            }
+            return;
+        };
         let Some(note) = host.session().note(id) else { return };
         let (phase, state) = (note.kernel, (id, note.run_revision()));
         if let Some(caret) = panes.active.editor.caret.filter(|_| panes.active.editor.more.is_empty()) {
@@ -31,16 +41,31 @@ impl DockState {
         }
         if phase == KernelPhase::Off {
             self.variables.asked = None;
-            return words(ui, "No cell has run yet: the kernel is off.");
+            return show_before_first_run(ui, host.session(), note, actions);
         }
         if phase == KernelPhase::Idle && self.variables.asked != Some(state) {
             self.variables.asked = Some(state);
             self.variables.waits = host.driver.ask_kernel(id, KernelInquiry::Variables);
         }
         self.variables.receive(id);
-        if let Some(name) = self.variables.show(ui) {
+        if let Some(name) = self.variables.show(ui, actions) {
             panes.insert_name(host, self, notices, ui.ctx(), &name);
         }
+    }
+}
+
+/// Draws the panel of a note whose kernel is off.
+fn show_before_first_run(ui: &mut Ui, session: &Session, note: &Note, actions: &mut Vec<PageAction>) {
+    let path = session.locate_file(note.id).map_or("", |(_, path)| path);
+    let can_add = FileKind::from_path(path) == FileKind::Note && note.edit_refusal().is_none();
+    let has_cells = note.cells().next().is_some();
+    let button = if has_cells { Some("Run the cells") } else { can_add.then_some("Add a cell") };
+    let text = "The variables of this note's cells are listed here. No cell has run yet.";
+    if show_panel_message(ui, text, button) {
+        actions.push(match has_cells {
+            true => PageAction::Run(CommandId::NoteRunAll),
+            false => PageAction::Edit(last_cell(&note.text())),
+        });
     }
 }
 

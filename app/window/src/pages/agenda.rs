@@ -4,6 +4,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use engine::agenda::{AgendaEntry, AgendaSlot, agenda_tasks};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use host::clock;
 use notebook::actions::PageAction;
@@ -11,6 +12,7 @@ use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{CalendarDay, NORMAL_PRIORITY};
 use text::untrusted_text;
+use ui::empty_state::show_message;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
@@ -72,13 +74,15 @@ impl AgendaPage {
         }
         self.refresh(session, today);
         if self.lines.is_empty() {
-            let words = if self.query.is_empty() {
-                "No open tasks. Start a line with - [ ] to add one."
-            } else {
-                "No matching tasks"
-            };
+            if self.query.is_empty() {
+                let text = "The agenda shows the tasks of all notes by day. Start a line with - [ ] to add one.";
+                if show_message(ui, text, Some("Open today's note"), "") {
+                    actions.push(PageAction::Run(CommandId::NoteToday));
+                }
+                return;
+            }
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
-            ui.painter().text(at, Align2::LEFT_TOP, words, theme::small().font, colours.muted);
+            ui.painter().text(at, Align2::LEFT_TOP, "No matching tasks", theme::small().font, colours.muted);
             return;
         }
         let mut folded = None;

@@ -8,11 +8,13 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Mesh, Pos2, Rect, Sense, Shape, Ui, UiBuilder, Vec2, pos2, vec2};
 use engine::Session;
+use engine::commands::CommandId;
 use notebook::actions::PageAction;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
+use ui::empty_state::show_message;
 use ui::text::{counted, shown_name};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{chip_button, set_accessible_name};
@@ -172,8 +174,19 @@ impl GraphPage {
         set_accessible_name(&response, Role::Canvas, &words);
         let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
         let Some(places) = places.filter(|places| !places.is_empty()) else {
-            let text = if self.nodes.is_empty() { "There are no notes yet." } else { "Looking up the links…" };
-            ui.painter().text(area.center(), Align2::CENTER_CENTER, text, theme::small().font, colours.muted);
+            if self.nodes.is_empty() {
+                let (button, command) = match session.volumes().next() {
+                    None => ("Open a folder", CommandId::FolderOpen),
+                    Some(_) => ("Create a note", CommandId::NoteNew),
+                };
+                let text = "The graph shows notes and the links between them. There are no notes yet.";
+                if show_message(ui, text, Some(button), "") {
+                    actions.push(PageAction::Run(command));
+                }
+            } else {
+                let (at, font) = (area.center(), theme::small().font);
+                ui.painter().text(at, Align2::CENTER_CENTER, "Looking up the links…", font, colours.muted);
+            }
             self.show_controls(ui, session, note, area);
             return;
         };

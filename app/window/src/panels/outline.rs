@@ -1,17 +1,21 @@
 //! The right panel: outline of the open note and information about it.
 
 use editor::note_editor::EditContext;
+use editor::note_starters::first_heading;
 use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
+use engine::commands::CommandId;
 use engine::{KernelPhase, Session};
+use notebook::actions::PageAction;
 use pulldown_cmark::Event as Mark;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use store::DocId;
-use ui::text::{amount, format_thousands};
+use store::{DocId, FileKind};
+use ui::empty_state::show_panel_message;
+use ui::text::{amount, format_thousands, shown_name};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
@@ -92,11 +96,14 @@ impl OutlinePanel {
         ui: &mut Ui,
         session: &Session,
         world: Option<&mut EditContext<'_>>,
+        actions: &mut Vec<PageAction>,
     ) -> Option<usize> {
         let colours = ThemeColors::of(ui);
         let Some(world) = world else {
             title(ui, "Outline");
-            line(ui, "No note is open.", colours.muted);
+            if show_panel_message(ui, "The outline lists the headings of the open note.", Some("Go to note")) {
+                actions.push(PageAction::Run(CommandId::SwitcherOpen));
+            }
             return None;
         };
         self.refresh(ui, world);
@@ -105,7 +112,13 @@ impl OutlinePanel {
             ui.spacing_mut().item_spacing.y = 0.0;
             title(ui, "Outline");
             if self.headings.is_empty() {
-                line(ui, "No headings yet: a line that begins with # is one.", colours.muted);
+                let path = session.locate_file(world.note.id).map_or("", |(_, path)| path);
+                let can_add = FileKind::from_path(path) == FileKind::Note && world.note.edit_refusal().is_none();
+                let text = "The outline lists the headings of the note. A line that begins with # is one.";
+                if show_panel_message(ui, text, can_add.then_some("Add a heading")) {
+                    let name = shown_name(path.rsplit('/').next().unwrap_or(path));
+                    actions.push(PageAction::Edit(first_heading(&world.note.text(), name)));
+                }
             }
             let top = self.headings.iter().map(|heading| heading.level).min().unwrap_or(1);
             for heading in &self.headings {
@@ -185,13 +198,6 @@ fn title(ui: &mut Ui, text: &str) {
         ThemeColors::of(ui).ink,
     );
     set_accessible_name(&response, Role::Heading, text);
-}
-
-fn line(ui: &mut Ui, text: &str, colour: egui::Color32) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
-    let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &theme::small(), colour);
-    set_accessible_name(&response, Role::Label, text);
 }
 
 fn fact(ui: &mut Ui, name: &str, value: &str) {

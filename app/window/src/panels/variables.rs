@@ -3,10 +3,13 @@
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
+use engine::commands::CommandId;
 use host::{InquiryAnswer, KernelVariable};
+use notebook::actions::PageAction;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
+use ui::empty_state::show_panel_message;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
@@ -70,7 +73,7 @@ impl VariablesPanel {
     }
 
     /// Draws the list. Returns the clicked name.
-    pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<String> {
+    pub(crate) fn show(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) -> Option<String> {
         let colours = ThemeColors::of(ui);
         let Some((_, known)) = self.known.clone() else {
             words(ui, "Asking the kernel…");
@@ -81,7 +84,9 @@ impl VariablesPanel {
             return None;
         };
         if all.is_empty() {
-            words(ui, "There are no variables yet.");
+            if show_panel_message(ui, "There are no variables yet.", Some("Run the cells")) {
+                actions.push(PageAction::Run(CommandId::NoteRunAll));
+            }
             return None;
         }
         self.bar(ui);
@@ -172,7 +177,7 @@ fn line(ui: &Ui, rect: Rect, row: &KernelVariable, colours: &ThemeColors) {
     paint_clipped_text(ui, at, width, &row.value, &value, colours.muted);
 }
 
-pub(crate) fn words(ui: &mut Ui, text: &str) {
+fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);

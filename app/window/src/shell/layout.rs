@@ -214,18 +214,18 @@ impl PaneState {
         }
     }
 
-    fn show_outline(&mut self, host: &HostLink, dock: &mut DockState, ui: &mut Ui) {
+    fn show_outline(&mut self, host: &HostLink, dock: &mut DockState, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let dark = ui.visuals().dark_mode;
         let ctx = ui.ctx().clone();
         let (session, outline) = (host.session(), &mut dock.outline);
         let shown = self.active.with_note(session, &ctx, dark, |world, _, page| {
-            if let Some(at) = outline.show(ui, session, Some(world)) {
+            if let Some(at) = outline.show(ui, session, Some(world), actions) {
                 page.scroll_to_byte(at);
                 ctx.request_repaint();
             }
         });
         if shown.is_none() {
-            outline.show(ui, session, None);
+            outline.show(ui, session, None, actions);
         }
     }
 }
@@ -241,9 +241,9 @@ impl DockState {
     ) {
         self.right = panel_tabs(ui, self.right);
         match self.right {
-            RightPanel::Outline => panes.show_outline(host, self, ui),
+            RightPanel::Outline => panes.show_outline(host, self, ui, actions),
             RightPanel::Backlinks => self.backlinks.show(ui, &host.driver, panes.active.note, actions),
-            RightPanel::Variables => self.show_variables(host, panes, notices, ui),
+            RightPanel::Variables => self.show_variables(host, panes, notices, ui, actions),
             RightPanel::Agent => self.show_agent(host, panes, notices, ui, actions),
         }
     }
