@@ -1,4 +1,4 @@
-//! Output of `tracebook --help`: subcommands by subject, each with a summary and two examples.
+//! Output of `tracebook --help` and `help --all`: subcommands by subject, each with a summary and two examples.
 
 /// Help entry of a subcommand.
 pub(crate) struct SubcommandHelp {
@@ -224,7 +224,7 @@ Options:
   --workspace <DIR>  Use this workspace instead of the one in your data folder
   --json             Print JSON, for programs
   --safe             Open the window without tabs, cells, runs and schedules
-  -h, --help         Print help (-h: in short)
+  -h, --help         Print help in short
   -V, --version      Print version
 
 Examples:
@@ -244,7 +244,7 @@ pub(crate) fn subcommand_help(name: &str) -> Option<&'static SubcommandHelp> {
     HELP_GROUPS.iter().flat_map(|(_, entries)| *entries).find(|entry| entry.name == name)
 }
 
-/// Returns all subcommands by subject, one per line.
+/// Returns all subcommands by subject, one per line, with the options and exit codes.
 pub(crate) fn full_help() -> String {
     let mut text = HELP_HEAD.to_owned();
     for (group, entries) in HELP_GROUPS {
@@ -257,19 +257,20 @@ pub(crate) fn full_help() -> String {
     text + HELP_END
 }
 
-/// Returns whether only `-h` is given, with or without global options.
-pub(crate) fn is_short_help(words: &[String]) -> bool {
+/// Returns whether `help --all` is given, with or without global options.
+pub(crate) fn is_full_help(words: &[String]) -> bool {
     let mut rest = words.iter().map(String::as_str);
-    let mut is_short = false;
+    let (mut is_help, mut has_all) = (false, false);
     while let Some(word) = rest.next() {
         match word {
-            "-h" => is_short = true,
+            "help" | "--help" | "-h" => is_help = true,
+            "--all" => has_all = true,
             "--workspace" => _ = rest.next(),
             word if word == "--json" || word.starts_with("--workspace=") => {}
             _ => return false,
         }
     }
-    is_short
+    is_help && has_all
 }
 
 /// Returns the names of the subcommands by subject, which fits 24 rows.
@@ -289,7 +290,7 @@ pub(crate) fn short_help() -> String {
         text.push_str(&line);
         text.push('\n');
     }
-    text + "\n  --help lists them with a line each; tracebook help COMMAND explains one.\n"
+    text + "\n  tracebook help --all lists everything; tracebook help COMMAND explains one.\n"
 }
 
 /// Returns the two examples of a subcommand, for the end of its help.

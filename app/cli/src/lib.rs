@@ -294,9 +294,9 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     if words.first().is_some_and(|word| word == "renderer") {
         return export::render_jobs::serve_jobs();
     }
-    if help::is_short_help(&words) {
+    if help::is_full_help(&words) {
         // A closed standard output loses nothing important.
-        let _ = write!(std::io::stdout(), "{}", help::short_help());
+        let _ = write!(std::io::stdout(), "{}", help::full_help());
         return ExitCode::from(EXIT_DONE);
     }
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));

@@ -16,7 +16,7 @@ pub fn build_grammar() -> Command {
     let mut grammar = Command::new("tracebook")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A notebook that remembers: notes, tasks and Python cells in plain Markdown files")
-        .override_help(help::full_help())
+        .override_help(help::short_help())
         .arg(
             Arg::new("workspace")
                 .long("workspace")

@@ -275,17 +275,21 @@ fn run_prints_all_of_a_long_stream() {
 #[test]
 fn help_manual_and_completions_name_every_command() {
     let house = House::new();
-    let help = house.run(&["help"]).good().text();
-    assert_eq!(house.run(&["--help"]).good().text(), help);
+    let help = house.run(&["help", "--all"]).good().text();
     for group in ["Notes:", "Cells:", "Search:", "Agents:", "Sync:", "Maintenance:"] {
         assert!(help.lines().any(|line| line == group), "help: no {group}");
     }
-    let short = house.run(&["-h"]).good().text();
+    let short = house.run(&["--help"]).good().text();
     assert!(short.lines().count() <= 24 && short.lines().all(|line| line.chars().count() <= 80), "{short}");
+    assert!(short.contains("tracebook help --all lists everything"), "{short}");
+    for words in ["help", "-h"] {
+        assert_eq!(house.run(&[words]).good().text(), short, "{words}");
+    }
     let manual = house.run(&["man"]).good().text();
     assert!(manual.starts_with(".ie") || manual.starts_with(".TH"), "{manual}");
     for name in COMMANDS {
         assert!(help.lines().any(|line| line.split_whitespace().next() == Some(name)), "help: no {name}");
+        assert!(short.split_whitespace().any(|word| word == name), "short help: no {name}");
         assert!(manual.contains(&format!(".SH \"{}\"", name.to_uppercase())), "man: no {name}");
         let one = house.run(&["help", name]).good().text();
         assert!(one.contains("--workspace") && one.contains("--json"), "{one}");
