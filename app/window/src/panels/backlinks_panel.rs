@@ -55,7 +55,10 @@ impl BacklinksPanel {
         let Some((_, Some(found))) = &self.search else { return };
         match found.try_recv() {
             Ok(mentions) => {
-                self.mentions.extend(mentions);
+                self.mentions.extend(mentions.into_iter().map(|mut mention| {
+                    mention.line = readable(&mention.line);
+                    mention
+                }));
                 self.made = None;
             }
             Err(TryRecvError::Empty) => {}
@@ -163,8 +166,8 @@ impl BacklinksPanel {
                             }
                         }
                         BacklinkRow::Context(note, at, line, plain) => {
-                            let plain = plain.get_or_init(|| dialect::plain_text(line));
-                            if context(ui, line, plain, space::L).clicked() {
+                            let plain = plain.get_or_init(|| readable(line));
+                            if context(ui, plain, space::L).clicked() {
                                 actions.push(PageAction::OpenAt(*note, *at));
                             }
                         }
@@ -298,12 +301,18 @@ fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
     response.on_hover_text(untrusted_text::escape_block(&all).into_owned())
 }
 
-/// Draws a line of a note, as source and as plain text.
-fn context(ui: &mut Ui, line: &str, words: &str, inset: f32) -> Response {
-    let (rect, response) = clickable(ui, line, inset);
+/// Returns a line of a note without Markdown syntax; the line itself if there's nothing else in it.
+fn readable(line: &str) -> String {
+    let plain = dialect::plain_text(line);
+    if plain.trim().is_empty() { line.to_owned() } else { plain }
+}
+
+/// Draws a line of a note, as plain text.
+fn context(ui: &mut Ui, words: &str, inset: f32) -> Response {
+    let (rect, response) = clickable(ui, words, inset);
     let at = pos2(rect.left(), rect.center().y - 8.0);
     paint_clipped_text(ui, at, rect.width(), words, &theme::caption(), ThemeColors::of(ui).muted);
-    response.on_hover_text(untrusted_text::escape_block(line).into_owned())
+    response.on_hover_text(untrusted_text::escape_block(words).into_owned())
 }
 
 fn nowhere(ui: &mut Ui, target: &str) -> Response {
@@ -378,7 +387,7 @@ impl BrokenLinksPage {
             });
             self.rows.extend(broken.map(|(link, _)| {
                 let path = volume.links.path(note).unwrap_or_default().to_owned();
-                (note, path, shown(link), link.at, link.line.clone())
+                (note, path, shown(link), link.at, readable(&link.line))
             }));
             if begun.elapsed() > BACKLINK_LOOKUP_BUDGET {
                 ui.ctx().request_repaint();
