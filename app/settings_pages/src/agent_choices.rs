@@ -117,6 +117,7 @@ impl AgentChoiceSettings {
             self.checked = Some(agents.revision());
         }
         self.show_new(rows, lines, config);
+        rows.show_removed(lines, NEW_AGENT_ROW);
         let lead = &config.agents.lead;
         let summary = choice_text(lead, "Those without settings of their own here.");
         let mut folded = false;
@@ -180,8 +181,8 @@ impl AgentChoiceSettings {
             rows.change(lines.ui.ctx(), &row, vec![change]);
         }
         if removed {
-            let name = name.to_owned();
-            rows.run(lines.ui.ctx(), &row, move |workspace| remove_choice(workspace, name));
+            let (undo, name) = ((NEW_AGENT_ROW, format!("{row}: {about}")), name.to_owned());
+            rows.remove(lines.ui.ctx(), &row, undo, move |workspace| remove_choice(workspace, name));
         }
         self.fold(folded, name);
         if self.open.as_deref() == Some(name) {

@@ -1,7 +1,7 @@
 //! The search page: the embedding model, indexing progress, and saved searches.
 
 use crate::SettingsChange;
-use crate::sections::clear_button;
+use crate::sections::{clear_button, remove_entry, show_removed_entry};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
@@ -15,6 +15,8 @@ use ui::text::{format_thousands, sentence};
 use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text};
 
+/// Name of the saved searches among the lists that entries can be removed from.
+const SEARCHES_LIST: &str = "searches";
 /// Maximum number of models named below the field.
 const MAX_LISTED_MODELS: usize = 3;
 
@@ -194,11 +196,14 @@ fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<Set
             changes.push(SettingsChange::Searches(searches));
         }
     });
+    if let Some(searches) = show_removed_entry(lines, SEARCHES_LIST, &settings.searches) {
+        changes.push(SettingsChange::Searches(searches));
+    }
     if !lines.wanted.is_empty() {
         return;
     }
     let ui = &mut *lines.ui;
-    for (name, query) in &settings.searches {
+    for (index, (name, query)) in settings.searches.iter().enumerate() {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
         let said = if name == query { name.clone() } else { format!("{name}: {query}") };
@@ -206,9 +211,8 @@ fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<Set
         let corner = egui::Rect::from_min_max(pos2(rect.right() - theme::size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("search", name)));
         if icon_button(&mut child, icons::X, &format!("Remove the search {name}"), None).clicked() {
-            changes.push(SettingsChange::Searches(
-                settings.searches.iter().filter(|(other, _)| other != name).cloned().collect(),
-            ));
+            let left = remove_entry(ui, SEARCHES_LIST, (index, &said), &settings.searches);
+            changes.push(SettingsChange::Searches(left));
         }
     }
 }

@@ -50,6 +50,7 @@ impl ModelRuleSettings {
         if let Some(typed) = typed {
             self.add(rows, lines, config, typed);
         }
+        rows.show_removed(lines, NEW_RULE_ROW);
         let rules = &config.llm.rules;
         for (at, rule) in rules.iter().enumerate() {
             self.show_rule(rows, lines, ShownRule { at, count: rules.len(), rule });
@@ -93,7 +94,7 @@ impl ModelRuleSettings {
         });
         if removed {
             self.open = None;
-            change_rule(rows, lines, &row, shown, None);
+            rows.remove(lines.ui.ctx(), &row, (NEW_RULE_ROW, format!("{row}: {about}")), rule_job(shown, None));
         }
         if folded {
             self.open = (!is_open).then_some(at);
@@ -111,7 +112,7 @@ fn show_fields(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, shown: Shown
     let about = "With tokens, complexity, code, large, tools; and, or, not, and comparisons.";
     if let Some(typed) = rows.show_row(lines, &row, about, |ui| text(ui, &row, rule.when.text(), "code")) {
         match RoutingCondition::parse(&typed) {
-            Ok(condition) => change_rule(rows, lines, &row, shown, Some(("when", Some(condition.text().into())))),
+            Ok(condition) => change_rule(rows, lines, &row, shown, ("when", Some(condition.text().into()))),
             Err(why) => rows.refuse(&row, &why.to_string()),
         }
     }
@@ -122,17 +123,17 @@ fn show_fields(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, shown: Shown
         let names = split_entries(&typed);
         match names.as_slice() {
             [] => rows.refuse(&row, "A rule needs a provider, or cheapest."),
-            [name] => change_rule(rows, lines, &row, shown, Some(("use", Some(name.as_str().into())))),
-            names => change_rule(rows, lines, &row, shown, Some(("use", Some(names.into())))),
+            [name] => change_rule(rows, lines, &row, shown, ("use", Some(name.as_str().into()))),
+            names => change_rule(rows, lines, &row, shown, ("use", Some(names.into()))),
         }
     }
     let row = format!("Priority of rule {number}");
     let (about, kept) = ("A whole number. The highest goes first.", rule.priority.to_string());
     if let Some(typed) = rows.show_row(lines, &row, about, |ui| text(ui, &row, &kept, "0")) {
         match typed.trim() {
-            "" => change_rule(rows, lines, &row, shown, Some(("priority", None))),
+            "" => change_rule(rows, lines, &row, shown, ("priority", None)),
             typed => match typed.parse::<i64>() {
-                Ok(priority) => change_rule(rows, lines, &row, shown, Some(("priority", Some(priority.into())))),
+                Ok(priority) => change_rule(rows, lines, &row, shown, ("priority", Some(priority.into()))),
                 Err(_) => rows.refuse(&row, &format!("“{typed}” isn't a whole number.")),
             },
         }
@@ -146,16 +147,18 @@ fn providers_text(providers: &RuleProviders) -> String {
     }
 }
 
-/// Changes a key of a rule, or removes the rule, in the configuration as it then is.
-fn change_rule(
-    rows: &mut ConfigRows,
-    lines: &mut SettingsRows<'_>,
-    row: &str,
-    ShownRule { at, count, rule }: ShownRule<'_>,
-    field: Option<RuleField>,
-) {
+/// Changes a key of a rule.
+fn change_rule(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, row: &str, shown: ShownRule<'_>, field: RuleField) {
+    rows.run(lines.ui.ctx(), row, rule_job(shown, Some(field)));
+}
+
+/// A change of the rules in the workspace's folder.
+type RuleJob = Box<dyn FnOnce(&Path) -> anyhow::Result<()> + Send>;
+
+/// Returns the change of a key of a rule, or the removal of the rule, in the configuration as it then is.
+fn rule_job(ShownRule { at, count, rule }: ShownRule<'_>, field: Option<RuleField>) -> RuleJob {
     let rule = rule.clone();
-    rows.run(lines.ui.ctx(), row, move |workspace| {
+    Box::new(move |workspace: &Path| {
         change_rules(workspace, |rules| {
             let is_same =
                 |value: &Value| serde_json::from_value::<RoutingRule>(value.clone()).is_ok_and(|other| other == rule);
@@ -174,7 +177,7 @@ fn change_rule(
             }
             Ok(())
         })
-    });
+    })
 }
 
 /// Edits the rules as the workspace's file has them, or else the rules that hold without it.

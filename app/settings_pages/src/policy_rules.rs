@@ -8,6 +8,7 @@ use eframe::egui::Ui;
 use engine::RunsState;
 use host::maintenance::config_edit::{ConfigChange, change_config};
 use host::maintenance::configuration;
+use std::path::Path;
 use ui::icons;
 use ui::setting_rows::{SettingsRows, text};
 use ui::theme;
@@ -80,6 +81,7 @@ impl PolicyRuleSettings {
     ) {
         self.check(agents, config);
         self.show_new(rows, lines, agents, config);
+        rows.show_removed(lines, NEW_RULE_ROW);
         for (list, rules) in RULE_LISTS.iter().enumerate() {
             let entries = (rules.entries)(&config.approval);
             for (at, entry) in entries.iter().enumerate() {
@@ -197,10 +199,16 @@ fn change_rule(
     row: &str,
     (from, to): (Option<ListedRule>, Option<ListedRule>),
 ) {
-    rows.run(lines.ui.ctx(), row, move |workspace| {
+    let removed = from.as_ref().filter(|_| to.is_none());
+    let removed = removed.map(|(list, entry)| format!("{} {entry}", RULE_LISTS[*list].word));
+    let job = move |workspace: &Path| {
         let config = configuration::load_config(workspace)?;
         change_config(workspace, &changed_lists(&config.approval, from, to)).map(drop)
-    });
+    };
+    match removed {
+        Some(removed) => rows.remove(lines.ui.ctx(), row, (NEW_RULE_ROW, removed), job),
+        None => rows.run(lines.ui.ctx(), row, job),
+    }
 }
 
 /// Returns the changes of the lists that replace a rule by another one.

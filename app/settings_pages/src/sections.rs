@@ -203,22 +203,58 @@ pub fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, changes:
             }
         }
     });
+    let words = &settings.spelling_dictionary;
+    if let Some(words) = show_removed_entry(lines, DICTIONARY_LIST, words) {
+        changes.push(SettingsChange::Words(words));
+    }
     if !lines.wanted.is_empty() {
         return;
     }
     let ui = &mut *lines.ui;
-    for word in &settings.spelling_dictionary {
+    for (index, word) in words.iter().enumerate() {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
         paint_clipped_text(ui, at, rect.width() - 60.0, word, &theme::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - theme::size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("word", word)));
         if icon_button(&mut child, icons::X, &format!("Remove {word} from the dictionary"), None).clicked() {
-            changes.push(SettingsChange::Words(
-                settings.spelling_dictionary.iter().filter(|other| *other != word).cloned().collect(),
-            ));
+            changes.push(SettingsChange::Words(remove_entry(ui, DICTIONARY_LIST, (index, word), words)));
         }
     }
+}
+
+/// Name of the user's dictionary among the lists that entries can be removed from.
+const DICTIONARY_LIST: &str = "dictionary";
+
+/// What was removed last from a list of the settings: its name, and the list before and after.
+type RemovedFromList<T> = (String, Vec<T>, Vec<T>);
+
+fn removed_id(list: &str) -> Id {
+    Id::unique("removed from").with(list)
+}
+
+/// Returns a list without an entry, which [`show_removed_entry`] can bring back. `name`: of the entry.
+pub(crate) fn remove_entry<T>(ui: &Ui, list: &str, (at, name): (usize, &str), entries: &[T]) -> Vec<T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let left = [&entries[..at], &entries[at + 1..]].concat();
+    let removed: RemovedFromList<T> = (name.to_owned(), entries.to_vec(), left.clone());
+    ui.data_mut(|data| data.insert_temp(removed_id(list), removed));
+    left
+}
+
+/// Draws a row that brings back what was removed last from a list, until the list changes. Returns the list as it was
+/// before, if the user wants it back.
+pub(crate) fn show_removed_entry<T>(lines: &mut SettingsRows<'_>, list: &str, entries: &[T]) -> Option<Vec<T>>
+where
+    T: Clone + PartialEq + Send + Sync + 'static,
+{
+    let removed = lines.ui.data(|data| data.get_temp::<RemovedFromList<T>>(removed_id(list)));
+    let (name, before, _) = removed.filter(|(.., left)| left.as_slice() == entries)?;
+    let mut is_undone = false;
+    lines.show_matching_row("Removed", &name, |ui| is_undone = text_button(ui, "Undo removal", false).clicked());
+    is_undone.then_some(before)
 }
 
 /// Draws a button that clears something, and once it's cleared, one that restores it. Returns what it is afterwards if

@@ -251,6 +251,13 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label("Delete the todo: read it").click();
     window.run_steps(3);
     assert_eq!(run(&window).todos.len(), 2);
+    window.get_by_label("Undo the deletion of: read it").click_accesskit();
+    window.run_steps(3);
+    let words: Vec<&str> = run(&window).todos.iter().map(|todo| todo.content.as_str()).collect();
+    assert_eq!(words, ["write it", "read it", "water it"], "it's back in its place");
+    window.get_by_label("Delete the todo: read it").click();
+    window.run_steps(3);
+    assert_eq!(run(&window).todos.len(), 2);
 
     // The scope of the permission is a menu, and the remaining time is shown.
     assert!(shows(&mut window, "Expires in 5 min."), "it says when");
@@ -602,6 +609,14 @@ fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
     window.get_by_label("Switch off double").click();
     until(&mut window, "it is off", |window| !usable(window));
     window.get_by_label("Refuse double").click();
+    window.run();
+    assert!(shows(&mut window, "There's no undo"), "the user is told before anything is deleted");
+    window.get_by_label("Keep double").click();
+    window.run();
+    assert!(shows(&mut window, "Tool: double") && !shows(&mut window, "There's no undo"));
+    window.get_by_label("Refuse double").click();
+    window.run();
+    window.get_by_label("Refuse double permanently").click();
     until(&mut window, "it is gone", |window| session(window).user_tools().is_some_and(<[_]>::is_empty));
 }
 

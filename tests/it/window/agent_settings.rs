@@ -143,6 +143,13 @@ fn is_field(window: &mut Driven, label: &str) -> bool {
     window.query_by_role_and_label(Role::TextInput, label).is_some()
 }
 
+/// Takes a removal back by the button at its row.
+fn undo_removal(window: &mut Driven, row: &str) {
+    until(window, "the removal can be undone", |window| shows(window, row) && shows(window, "Undo removal"));
+    window.get_by_label("Undo removal").click_accesskit();
+    until(window, "it is undone", |window| !shows(window, "Undo removal"));
+}
+
 fn open_agents(window: &mut Driven) {
     go(window, CommandId::AppSettings);
     window.get_by_role_and_label(Role::Tab, "Agents and models").click();
@@ -180,10 +187,18 @@ fn a_rule_about_tools_is_added_edited_and_obeyed() {
     until(&mut window, "it is edited", |_| config(&bench).contains("shell: a; c"));
     assert!(config(&bench).contains("- 'shell: a; c' # two"), "{}", config(&bench));
     until(&mut window, "it is shown", |window| is_field(window, "Rule shell: a; c"));
-    window.get_by_role_and_label(Role::Button, "Remove the rule Deny git_push").click_accesskit();
-    until(&mut window, "it is gone", |window| {
-        !config(&bench).contains("git_push") && !shows(window, "Remove the rule Deny git_push")
-    });
+    let before = config(&bench);
+    for is_undone in [true, false] {
+        window.get_by_role_and_label(Role::Button, "Remove the rule Deny git_push").click_accesskit();
+        until(&mut window, "it is gone", |window| {
+            !config(&bench).contains("git_push") && !shows(window, "Remove the rule Deny git_push")
+        });
+        if is_undone {
+            undo_removal(&mut window, "Removed: Deny git_push");
+            until(&mut window, "it is back", |window| shows(window, "Remove the rule Deny git_push"));
+            assert_eq!(config(&bench), before);
+        }
+    }
     window.get_by_role_and_label(Role::RadioButton, "Ask shell: a; c").click_accesskit();
     until(&mut window, "it asks", |_| loaded(&bench).approval.always_approve == ["shell: a; c"]);
     assert_eq!(loaded(&bench).approval.deny, ["read_file"]);
@@ -226,6 +241,9 @@ fn which_model_is_asked_is_set_in_the_window() {
     window.get_by_role_and_label(Role::Button, "Remove model rule 1").click_accesskit();
     until(&mut window, "it is gone", |_| loaded(&bench).llm.rules.len() == 1);
     assert!(config(&bench).starts_with("# mine\n") && config(&bench).contains("# by hand"), "{}", config(&bench));
+    undo_removal(&mut window, "Removed: Model rule 1: large: anthropic.");
+    until(&mut window, "it is back", |_| loaded(&bench).llm.rules.len() == 2);
+    assert_eq!(config(&bench), written);
 }
 
 #[test]
@@ -260,6 +278,9 @@ fn settings_of_an_agent_are_made_in_the_window() {
     window.get_by_role_and_label(Role::Button, "Remove the settings of qa").click_accesskit();
     until(&mut window, "it is on", |window| !off(window));
     assert!(!config(&bench).contains("qa"), "{}", config(&bench));
+    undo_removal(&mut window, "Removed: Agent qa: ");
+    until(&mut window, "it is off again", off);
+    assert_eq!(config(&bench), written);
 }
 
 #[test]

@@ -219,6 +219,11 @@ fn every_other_setting_is_set_and_found_by_its_words() {
     fill(&mut window, "Add a word", "huose");
     fill(&mut window, "Add a word", "wrod");
     click(&mut window, "Remove huose from the dictionary");
+    assert_eq!(settings(&window).spelling_dictionary, ["wrod"]);
+    click(&mut window, "Undo removal");
+    assert_eq!(settings(&window).spelling_dictionary, ["huose", "wrod"]);
+    assert!(window.query_by_label("Undo removal").is_none());
+    click(&mut window, "Remove huose from the dictionary");
     click(&mut window, "Window and tree");
     window.get_by_role_and_label(Role::Switch, "Right panel").click();
     window.run();
@@ -238,6 +243,24 @@ fn every_other_setting_is_set_and_found_by_its_words() {
     assert_eq!((set.spelling, set.spelling_dictionary), (false, vec!["wrod".to_owned()]));
     assert_eq!((set.right_open, set.left_panel_width, set.right_panel_width), (true, 260.0, 340.0));
     assert!(set.contrast && set.unfolded.is_empty() && set.recent.is_empty());
+}
+
+#[test]
+fn a_removed_search_comes_back_in_its_place() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    let search = |name: &str| (name.to_owned(), format!("tag:{name}"));
+    let searches = vec![search("boats"), search("rain")];
+    let set = engine::Settings { searches: searches.clone(), ..settings(&window) };
+    window.state_mut().send_command(Command::Set { settings: Box::new(set) });
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::Tab, "Search").click();
+    window.run();
+    click(&mut window, "Remove the search boats");
+    assert_eq!(settings(&window).searches, [search("rain")]);
+    window.get_by_label("Removed: boats: tag:boats");
+    click(&mut window, "Undo removal");
+    assert_eq!(settings(&window).searches, searches);
 }
 
 #[test]

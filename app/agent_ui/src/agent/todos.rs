@@ -26,12 +26,19 @@ pub(super) struct TodoListView {
     edit: Option<(String, String)>,
     new: String,
     focus: Option<String>,
+    /// The todo that the user deleted last, its run and its place.
+    deleted: Option<(DocId, usize, TodoItem)>,
 }
 
 impl TodoListView {
     /// Draws the list. It's expanded while the run works, unless an approval is pending, which needs the space.
     pub(super) fn show(&mut self, ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
-        if run.todos.is_empty() {
+        let deleted = self.deleted.as_ref().filter(|(of, _, deleted)| {
+            // If it was written again, it isn't missing.
+            *of == run.id && run.todos.iter().all(|todo| todo.id != deleted.id)
+        });
+        let deleted = deleted.map(|(_, at, todo)| (*at, todo.clone()));
+        if run.todos.is_empty() && deleted.is_none() {
             return;
         }
         let open = self
@@ -51,10 +58,16 @@ impl TodoListView {
         egui::ScrollArea::vertical().id_salt("todos").max_height(MAX_TODO_LIST_HEIGHT).show(ui, |ui| {
             for at in 0..run.todos.len() {
                 if let Some(todos) = self.todo(ui, &run.todos, at) {
+                    self.note_deletion(run, at, &todos);
                     changed = Some(todos);
                 }
             }
         });
+        if let Some((at, todo)) = deleted.filter(|(_, todo)| show_deleted(ui, todo)) {
+            let mut todos = run.todos.clone();
+            todos.insert(at.min(todos.len()), todo);
+            (changed, self.deleted) = (Some(todos), None);
+        }
         let hint = egui::RichText::new("Add a todo").font(theme::small().font).color(ThemeColors::of(ui).muted);
         let field = egui::TextEdit::singleline(&mut self.new)
             .id_salt("new todo")
@@ -75,6 +88,13 @@ impl TodoListView {
         ui.add_space(space::XS);
         if let Some(todos) = changed {
             actions.push(PanelAction::Do(Command::SetTodos { run: run.id, todos }));
+        }
+    }
+
+    /// Keeps the todo at a place if a new list lacks it, so that it can be brought back.
+    fn note_deletion(&mut self, run: &AgentRun, at: usize, todos: &[TodoItem]) {
+        if let Some(gone) = run.todos.get(at).filter(|_| todos.len() < run.todos.len()) {
+            self.deleted = Some((run.id, at, gone.clone()));
         }
     }
 
@@ -169,6 +189,19 @@ impl TodoListView {
         response.on_hover_text("Click ticks. Alt with an arrow moves, F2 changes, Delete deletes.");
         None
     }
+}
+
+/// Draws the row of a deleted todo. Returns whether the user wants it back.
+fn show_deleted(ui: &mut Ui, todo: &TodoItem) -> bool {
+    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+    let layout = egui::Layout::right_to_left(egui::Align::Center);
+    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(rect).id_salt("deleted todo").layout(layout));
+    let button = text_button(&mut child, "Undo", false);
+    set_accessible_name(&button, Role::Button, &format!("Undo the deletion of: {}", todo.content));
+    let (at, room) = (rect.left_center() + vec2(30.0, -10.0), button.rect.left() - rect.left() - 30.0 - space::S);
+    let text = format!("Deleted: {}", todo.content);
+    paint_clipped_text(ui, at, room, &text, &theme::small(), ThemeColors::of(ui).muted);
+    button.clicked()
 }
 
 /// Draws the header that expands or collapses a list. Returns whether it was clicked.

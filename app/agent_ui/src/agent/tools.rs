@@ -51,6 +51,8 @@ pub struct ToolsPage {
     said: Option<anyhow::Result<String>>,
     /// The version that's compared with the newest one: the tool's name and the number.
     compared: Option<(String, u64)>,
+    /// Name of the tool whose removal needs another click.
+    removing: Option<String>,
     /// All tools that agents may use, each with its risk and whether it asks, and the state of agents that they were
     /// listed for.
     listed: Option<(u64, Vec<ListedTool>)>,
@@ -66,6 +68,7 @@ impl ToolsPage {
             waits: None,
             said: None,
             compared: None,
+            removing: None,
             listed: None,
         }
     }
@@ -102,7 +105,7 @@ impl ToolsPage {
                 let mut wanted = None;
                 for waits in [true, false] {
                     for tool in tools.iter().filter(|tool| tool.has_pending_version() == waits) {
-                        card(ui, tool, &mut self.compared, actions);
+                        card(ui, tool, (&mut self.compared, &mut self.removing), actions);
                         let clicked = packages(ui, tool);
                         wanted = wanted.or(clicked);
                     }
@@ -228,7 +231,12 @@ fn packages(ui: &mut Ui, tool: &RegisteredTool) -> Option<ToolPackages> {
 }
 
 /// Draws a tool's card: its name, permissions, code, versions, and actions.
-fn card(ui: &mut Ui, tool: &RegisteredTool, compared: &mut Option<(String, u64)>, actions: &mut Vec<PanelAction>) {
+fn card(
+    ui: &mut Ui,
+    tool: &RegisteredTool,
+    (compared, removing): (&mut Option<(String, u64)>, &mut Option<String>),
+    actions: &mut Vec<PanelAction>,
+) {
     let Some(newest) = tool.newest_version() else { return };
     let colours = ThemeColors::of(ui);
     let frame = egui::Frame::NONE
@@ -259,6 +267,11 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, compared: &mut Option<(String, u64)>
         // The user approves exactly the code that is shown.
         show_code(ui, ("code", &newest.name), &newest.code);
         show_versions(ui, tool, newest, compared, actions);
+        let is_removing = removing.as_deref() == Some(newest.name.as_str());
+        if is_removing {
+            let warning = "This deletes the tool's code and all its versions. There's no undo; an export keeps it.";
+            words(ui, warning, &theme::caption(), colours.warn, Role::Label);
+        }
         ui.horizontal_wrapped(|ui| {
             let name = newest.name.clone();
             let approve = |version| Command::ApproveTool { name: name.clone(), version };
@@ -270,8 +283,18 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, compared: &mut Option<(String, u64)>
             }
             let refuses = tool.has_pending_version() && tool.approved.is_none();
             let word = if refuses { format!("Refuse {name}") } else { format!("Remove {name}") };
-            if text_button(ui, &word, false).clicked() {
+            if !is_removing {
+                if text_button(ui, &word, false).clicked() {
+                    *removing = Some(name.clone());
+                }
+                return;
+            }
+            if text_button(ui, &format!("{word} permanently"), true).clicked() {
                 actions.push(PanelAction::Do(Command::RemoveTool { name: name.clone() }));
+                *removing = None;
+            }
+            if text_button(ui, &format!("Keep {name}"), false).clicked() {
+                *removing = None;
             }
         });
     });
