@@ -126,6 +126,27 @@ fn words_that_the_grammar_does_not_know_are_wrong_use() {
 }
 
 #[test]
+fn a_misspelled_command_is_told_the_closest_one() {
+    let house = House::new();
+    for (typed, meant) in [("serach", "search"), ("exprot", "export"), ("sesions", "sessions"), ("captrue", "capture")]
+    {
+        let done = house.run(&[typed]).code(2);
+        assert!(done.err.contains("similar subcommand") && done.err.contains(&format!("'{meant}'")), "{}", done.err);
+    }
+}
+
+#[test]
+fn safe_mode_is_a_flag_of_the_window_alone() {
+    let house = House::with(&[("a.md", "# A\n")]);
+    // There's no display here, which is said only after all words were understood.
+    for words in [&["--safe"][..], &["--safe", "notes"], &["notes", "--safe"]] {
+        house.run(words).refused(2, "there is no display here, so no window");
+    }
+    let done = house.run(&["ls", "--safe"]).code(2);
+    assert!(done.err.contains("unexpected argument '--safe'"), "{}", done.err);
+}
+
+#[test]
 fn a_workspace_that_is_not_there_is_wrong_use() {
     let house = House::new();
     house.write("file", b"x");

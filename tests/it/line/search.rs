@@ -135,12 +135,16 @@ fn what_is_starred_or_linked_is_put_up_a_little_and_says_so() {
 }
 
 #[test]
-fn an_alias_or_a_heading_that_was_typed_comes_first() {
+fn a_name_alias_or_heading_that_was_typed_comes_first() {
     let often =
         "Big apple, the big apple, a big apple. A box of them stays in cold storage until spring comes again.\n";
     let house = House::with(&[
         ("Fruit.md", often),
         ("More fruit.md", often),
+        // Its name is typed; the others have it more often in their text.
+        ("Garden.md", "# Plan\n\nBeds and paths in a garden.\n"),
+        ("Idea.md", "# Idea\n\nA garden, a garden wall, and a garden gate: all in one garden.\n"),
+        ("Website.md", "# Website\n\nThe garden page of the garden club, about every garden.\n"),
         ("York.md", "---\naliases: [Big Apple]\n---\n# New York\n\nA city on the water, with many bridges.\n"),
         (
             "Cellar.md",
@@ -149,7 +153,11 @@ fn an_alias_or_a_heading_that_was_typed_comes_first() {
         ),
     ]);
     let first = |query: &str| house.json(&["search", query, "--explain"])[0].clone();
-    for (query, path, part) in [("Big Apple", "York.md", "its alias"), ("cold storage", "Cellar.md", "its heading")] {
+    for (query, path, part) in [
+        ("garden", "Garden.md", "its name"),
+        ("Big Apple", "York.md", "its alias"),
+        ("cold storage", "Cellar.md", "its heading"),
+    ] {
         let hit = first(query);
         assert!(hit["address"].as_str().is_some_and(|address| address.starts_with(path)), "{query}: {hit}");
         assert!(hit["parts"][part].as_f64().is_some_and(|value| value >= 0.5), "{query}: {hit}");

@@ -164,6 +164,14 @@ fn wheel(window: &mut Driven, at: Pos2, by: f32, modifiers: Modifiers) {
     window.run_steps(12);
 }
 
+/// Spreads two fingers on the touchpad.
+pub(super) fn pinch(window: &mut Driven, at: Pos2, factor: f32) {
+    window.event(egui::Event::PointerMoved(at));
+    window.step();
+    window.event(egui::Event::Zoom(factor));
+    window.run_steps(12);
+}
+
 fn button(window: &mut Driven, pos: Pos2, pressed: bool) {
     window.event(egui::Event::PointerMoved(pos));
     let button = egui::PointerButton::Primary;
@@ -196,6 +204,10 @@ fn a_figure_is_zoomed_moved_and_reset() {
     window.get_by_label(RESET).click();
     window.run();
     assert!(!moved(&window), "the button");
+    pinch(&mut window, middle, 1.5);
+    assert!(moved(&window), "two fingers");
+    window.get_by_label(RESET).click();
+    window.run();
     // After a click into the figure the wheel zooms it.
     click(&mut window, middle);
     let before = window.get_by_label("Figure: Rain").rect();

@@ -25,6 +25,27 @@ fn a_heading_is_folded_by_its_chevron() {
 }
 
 #[test]
+fn the_grip_beside_a_heading_leaves_its_chevron_free() {
+    let bench = Bench::new(&[("A.md", TEXT)]);
+    let mut window = bench.opened();
+    // The narrower the window, the narrower the margin that both share.
+    for width in [1280.0, 800.0, 640.0] {
+        window.set_size(egui::vec2(width, 600.0));
+        window.run();
+        let chevron = window.get_by_label("Fold One").rect();
+        window.hover_at(chevron.right_center() + egui::vec2(20.0, 0.0));
+        window.run_steps(3);
+        let chevron = window.get_by_label("Fold One").rect();
+        let grips: Vec<egui::Rect> = window.query_all_by_label("Move block").map(|grip| grip.rect()).collect();
+        assert!(!grips.is_empty() && chevron.height() > 27.9, "{width}: {chevron:?}");
+        for grip in grips {
+            assert!(grip.height() > 27.9, "{width}: {grip:?}");
+            assert!(grip.right() <= chevron.left() + 0.5, "{width}: the grip {grip:?} lies on the chevron {chevron:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_folded_away_is_not_deleted_unseen() {
     let bench = Bench::new(&[("A.md", TEXT)]);
     let mut window = bench.opened();

@@ -275,6 +275,24 @@ fn the_graph_shows_all_and_what_is_around_a_note() {
 }
 
 #[test]
+fn two_fingers_zoom_the_graph() {
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewGraph);
+    until(&mut window, "all is shown", |window| window.query_by_label("Graph of 3 notes and 3 links").is_some());
+    assert!(window.query_by_label("Fit to window").is_none());
+    // Before it's laid out, there's nothing to zoom.
+    until(&mut window, "it is zoomed", |window| {
+        super::figures::pinch(window, egui::pos2(700.0, 450.0), 1.5);
+        window.query_by_label("Fit to window").is_some()
+    });
+    window.get_by_label("Fit to window").click();
+    window.run();
+    assert!(window.query_by_label("Fit to window").is_none());
+}
+
+#[test]
 fn a_volume_of_the_graph_can_be_chosen_and_left_again() {
     let bench = Bench::new(&[FILES[0]]);
     let mut window = indexed(&bench);

@@ -2,6 +2,7 @@
 
 use super::*;
 use engine::keymap::KeymapPreset;
+use serde_json::json;
 
 #[test]
 fn the_rail_leads_everywhere() {
@@ -117,6 +118,56 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     window.get_by_label("Hide first steps").click_accesskit();
     window.run();
     assert!(window.query_by_label_contains("First steps: ").is_none());
+}
+
+#[test]
+fn each_of_the_five_first_steps_ticks_itself() {
+    let (address, _go) = agent::model(|turn, _| {
+        let edit = json!({"path": "List.md", "old_content": "- two\n", "new_content": "- 2\n"});
+        match turn {
+            0 => (String::new(), vec![("edit_file", edit)]),
+            _ => ("It is changed.".to_owned(), Vec::new()),
+        }
+    });
+    let car = "# Car\n\nThe automobile needs new tires and an oil change.\n\n```python\n6 * 7\n```\n";
+    let bench = Bench::new(&[("Car.md", car), ("List.md", "# List\n\n- one\n- two\n")]);
+    let mut window = agent::asked(&bench, &address);
+    let settings = engine::Settings { show_first_steps: true, ..session(&window).settings().clone() };
+    window.state_mut().send_command(engine::Command::Set { settings: Box::new(settings) });
+    let ticks = |window: &mut Driven, steps: usize| {
+        let shown = format!("First steps: {steps} of 5");
+        agent::soon(window, &shown, |window| agent::shows(window, &shown));
+    };
+    ticks(&mut window, 0);
+    window.get_by_label("Run cell 1").click();
+    ticks(&mut window, 1);
+    agent::soon(&mut window, "the cell has run", |window| window.query_by_label("42").is_some());
+    window.state_mut().place_caret(car.find(".\n\n```").expect("a sentence"));
+    window.run();
+    type_text(&mut window, " [[Li");
+    press(&mut window, NONE, Key::Enter);
+    ticks(&mut window, 2);
+    press(&mut window, CTRL_SHIFT, Key::J);
+    type_text(&mut window, "vehicle maintenance");
+    agent::soon(&mut window, "it is found by meaning", |window| agent::shows(window, "Car: The auto"));
+    window.get_by_label_contains("Car: The auto").click();
+    ticks(&mut window, 3);
+    window.get_by_label("Message to the agent").focus();
+    window.run();
+    agent::ask(&mut window, "Change the second");
+    ticks(&mut window, 4);
+    agent::soon(&mut window, "the run has ended", agent::ended);
+    agent::soon(&mut window, "its change is listed", |window| agent::shows(window, "1 file changed"));
+    window.get_by_label("1 file changed").click();
+    window.run();
+    window.get_by_label("Revert: List.md part 1").click();
+    ticks(&mut window, 5);
+    until(&mut window, "the file is as it was", |_| bench.file("List.md") == "# List\n\n- one\n- two\n");
+    window.get_by_label("First steps: 5 of 5").click();
+    window.run();
+    for step in ["Run a cell", "Link two notes", "Find by meaning", "Ask the agent", "Undo what it did"] {
+        window.get_by_label(&format!("{step}: done"));
+    }
 }
 
 #[test]

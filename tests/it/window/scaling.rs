@@ -1,4 +1,5 @@
-//! The window at half and three times its usual scale: every page is drawn, and no control overlaps another.
+//! The window at half and three times its usual scale, and on screens with a fraction of a pixel per point: every page
+//! is drawn, and no control overlaps another.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
@@ -27,6 +28,11 @@ fn apart(window: &mut Driven, page: &str, scale: f32) {
     }
     let all = controls(window);
     assert!(!all.is_empty(), "{page} at {scale} has no control");
+    let inside = window.ctx.content_rect().x_range().expand(1.0);
+    let is_cut = |rect: &egui::Rect| !inside.contains(rect.left()) || !inside.contains(rect.right());
+    // At three times the scale, pages are wider than the window.
+    let cut = all.iter().find(|(_, rect)| scale < 2.0 && is_cut(rect));
+    assert!(cut.is_none(), "{page} at {scale}: {cut:?} isn't inside {inside:?}");
     for (place, (label, rect)) in all.iter().enumerate() {
         for (other, next) in &all[..place] {
             let both = rect.intersect(*next);
@@ -36,8 +42,8 @@ fn apart(window: &mut Driven, page: &str, scale: f32) {
     }
 }
 
-#[test]
-fn nothing_lies_on_another_at_any_scale() {
+/// A window on a note that was edited, so that its history has two versions.
+fn edited() -> (Bench, Driven) {
     let note = "# Rain\n\nSome words about rain.\n\n- [ ] a task\n\n```python\n1+1\n```\n";
     let bench = Bench::new(&[("Rain.md", note), ("Other.md", "[[Rain]]\n")]);
     let mut window = bench.opened();
@@ -45,44 +51,67 @@ fn nothing_lies_on_another_at_any_scale() {
     window.run();
     type_text(&mut window, "many ");
     until(&mut window, "all is saved", |window| session(window).is_saved());
+    (bench, window)
+}
+
+/// Goes through pages and overlays.
+fn look_at_pages(window: &mut Driven, scale: f32) {
+    let ctx = window.ctx.clone();
+    apart(window, "the note", scale);
+    for page in [
+        CommandId::ViewRight,
+        CommandId::NoteHistory,
+        CommandId::NoteWriters,
+        CommandId::ViewAgenda,
+        CommandId::ViewGraph,
+        CommandId::ViewTrash,
+        CommandId::ViewSourceControl,
+    ] {
+        window.state_mut().perform_command(&ctx, page);
+        window.run_steps(8);
+        if page.as_str().starts_with("note.") {
+            until(window, page.as_str(), |window| window.query_by_label("Authors").is_some());
+            window.run_steps(8);
+        }
+        apart(window, page.as_str(), scale);
+    }
+    press(window, NONE, Key::Escape);
+    window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+    window.run();
+    for overlay in [
+        CommandId::AppSettings,
+        CommandId::AppKeys,
+        CommandId::PaletteOpen,
+        CommandId::SwitcherOpen,
+        CommandId::FolderOpen,
+    ] {
+        window.state_mut().perform_command(&ctx, overlay);
+        window.run_steps(4);
+        assert!(!controls(window).is_empty(), "{overlay} at {scale}");
+        press(window, NONE, Key::Escape);
+    }
+}
+
+#[test]
+fn nothing_lies_on_another_at_any_scale() {
+    let (_bench, mut window) = edited();
     let ctx = window.ctx.clone();
     for (step, scale) in [(CommandId::ViewSmaller, 0.5), (CommandId::ViewLarger, 3.0)] {
         while (session(&window).settings().scale - scale).abs() > 0.01 {
             window.state_mut().perform_command(&ctx, step);
             window.run();
         }
-        apart(&mut window, "the note", scale);
-        for page in [
-            CommandId::ViewRight,
-            CommandId::NoteHistory,
-            CommandId::NoteWriters,
-            CommandId::ViewAgenda,
-            CommandId::ViewGraph,
-            CommandId::ViewTrash,
-            CommandId::ViewSourceControl,
-        ] {
-            window.state_mut().perform_command(&ctx, page);
-            window.run_steps(8);
-            if page.as_str().starts_with("note.") {
-                until(&mut window, page.as_str(), |window| window.query_by_label("Authors").is_some());
-                window.run_steps(8);
-            }
-            apart(&mut window, page.as_str(), scale);
-        }
-        press(&mut window, NONE, Key::Escape);
-        window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+        look_at_pages(&mut window, scale);
+    }
+}
+
+#[test]
+fn nothing_is_cut_off_on_a_screen_with_fractional_scaling() {
+    let (_bench, mut window) = edited();
+    for scale in [1.25, 1.5] {
+        window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default().native_pixels_per_point = Some(scale);
         window.run();
-        for overlay in [
-            CommandId::AppSettings,
-            CommandId::AppKeys,
-            CommandId::PaletteOpen,
-            CommandId::SwitcherOpen,
-            CommandId::FolderOpen,
-        ] {
-            window.state_mut().perform_command(&ctx, overlay);
-            window.run_steps(4);
-            assert!(!controls(&window).is_empty(), "{overlay} at {scale}");
-            press(&mut window, NONE, Key::Escape);
-        }
+        assert_eq!(window.ctx.pixels_per_point(), scale);
+        look_at_pages(&mut window, scale);
     }
 }

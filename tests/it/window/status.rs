@@ -50,6 +50,26 @@ fn the_theme_is_chosen_in_a_menu() {
 }
 
 #[test]
+fn the_systems_theme_is_followed_while_the_window_is_open() {
+    let (_bench, mut window) = on();
+    let changed_to = |window: &mut Driven, theme: egui::Theme| {
+        window.input_mut().system_theme = Some(theme);
+        window.run();
+        window.ctx.global_style().visuals.dark_mode
+    };
+    for theme in [egui::Theme::Dark, egui::Theme::Light, egui::Theme::Dark] {
+        assert_eq!(changed_to(&mut window, theme), theme == egui::Theme::Dark, "{theme:?}");
+    }
+    window.get_by_label("Theme: system").click();
+    window.run();
+    window.get_by_role_and_label(Role::MenuItemRadio, "Light").click();
+    window.run();
+    for theme in [egui::Theme::Light, egui::Theme::Dark] {
+        assert!(!changed_to(&mut window, theme), "the user's own choice stays: {theme:?}");
+    }
+}
+
+#[test]
 fn the_kernel_has_a_menu() {
     let (_bench, mut window) = on();
     window.get_by_label("Python off").click();
