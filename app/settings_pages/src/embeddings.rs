@@ -1,24 +1,26 @@
 //! The search page: the embedding model, indexing progress, and saved searches.
 
 use crate::SettingsChange;
+use crate::search_model::SearchModelCard;
 use crate::sections::{clear_button, remove_entry, show_removed_entry};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
-use host::search::{EmbedderChoice, IndexFreshness, OnnxRuntime, SearchService, known_models, known_rerankers};
+use host::desktop::FolderChooser;
+use host::search::{EmbedderChoice, IndexFreshness, OnnxRuntime, SearchService, known_rerankers};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use ui::icons;
-use ui::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
+use ui::setting_rows::{SettingsRows, text, toggle_switch};
 use ui::text::{format_thousands, sentence};
 use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text};
 
 /// Name of the saved searches among the lists that entries can be removed from.
 const SEARCHES_LIST: &str = "searches";
-/// Maximum number of models named below the field.
-const MAX_LISTED_MODELS: usize = 3;
+/// What can be typed as the name of a model.
+const TYPED_CHOICES: &str = "Or type it: embedded, fastembed:NAME, folder:/path, or http://localhost:8080/v1#name.";
 
 /// State of the search page beyond the settings.
 pub struct EmbeddingSettings {
@@ -26,24 +28,18 @@ pub struct EmbeddingSettings {
     /// Status of the library for this setting, checked on a separate thread.
     runtime: Option<(String, String)>,
     looks: Option<(String, Receiver<String>)>,
-    /// Names of some models, and of all rerankers.
-    models: Vec<String>,
+    card: SearchModelCard,
     rerankers: Vec<String>,
     /// Invalid input.
     wrong: Option<String>,
 }
 
 impl EmbeddingSettings {
-    /// Creates the state for a search service.
-    pub fn new(search: SearchService) -> EmbeddingSettings {
-        let models = known_models()
-            .into_iter()
-            .map(|known| known.name)
-            .filter(|name| name.contains("E5"))
-            .take(MAX_LISTED_MODELS);
-        let rerankers = known_rerankers().into_iter().map(|known| known.name);
-        let (models, rerankers) = (models.collect(), rerankers.collect());
-        EmbeddingSettings { search, runtime: None, looks: None, models, rerankers, wrong: None }
+    /// Creates the state for a search service. `chooser`: shows the system's dialog for folders.
+    pub fn new(search: SearchService, chooser: Option<FolderChooser>) -> EmbeddingSettings {
+        let rerankers = known_rerankers().into_iter().map(|known| known.name).collect();
+        let card = SearchModelCard::new(chooser);
+        EmbeddingSettings { search, runtime: None, looks: None, card, rerankers, wrong: None }
     }
 
     /// Draws the page.
@@ -58,31 +54,8 @@ impl EmbeddingSettings {
                 changes.push(SettingsChange::MeaningPaused(!settings.meaning_paused));
             }
         });
-        let choice: EmbedderChoice = settings.embedder.parse().unwrap_or_default();
-        let kinds = ["Embedded", "fastembed", "Folder", "Endpoint"];
-        let chosen = match &choice {
-            EmbedderChoice::Embedded => 0,
-            EmbedderChoice::Fastembed(_) => 1,
-            EmbedderChoice::Folder(_) => 2,
-            EmbedderChoice::Endpoint { .. } => 3,
-        };
-        let about = "Embedded: ships with the program, English. The others: other languages, larger models.";
-        lines.show_matching_row("Sentence model", about, |ui| {
-            let first = ["embedded", "fastembed:MultilingualE5Small", "", ""];
-            if let Some(place) = segmented_control(ui, &kinds, Some(chosen)) {
-                self.wrong = match place {
-                    2 => Some("Write folder: and the path of a folder with model.onnx below.".to_owned()),
-                    3 => Some("Write the endpoint's address and the model's name below.".to_owned()),
-                    _ => {
-                        changes.push(SettingsChange::Embedder(first[place].to_owned()));
-                        None
-                    }
-                };
-            }
-        });
-        let about = self.wrong.clone().unwrap_or_else(|| {
-            format!("fastembed:{}, folder:/path or http://localhost:8080/v1#name", self.models.join(", fastembed:"))
-        });
+        self.card.show(lines, settings, changes);
+        let about = self.wrong.clone().unwrap_or_else(|| TYPED_CHOICES.to_owned());
         lines.show_matching_row("Name of the model", &about, |ui| {
             if let Some(name) = text(ui, "Name of the model", &settings.embedder, "embedded") {
                 match name.parse::<EmbedderChoice>() {

@@ -15,6 +15,7 @@ mod model_rules;
 pub mod obsidian;
 mod policy_rules;
 pub mod providers;
+mod search_model;
 pub mod sections;
 pub mod volumes;
 

@@ -37,7 +37,7 @@ pub type FolderChooser = Arc<dyn Fn() -> PathChoice + Send + Sync>;
 /// Shows the folder chooser of the desktop's portal, and waits for the user.
 pub fn choose_folder() -> PathChoice {
     let asked = async {
-        let request = SelectedFiles::open_file().title("Open folder as volume").accept_label("Open").directory(true);
+        let request = SelectedFiles::open_file().title("Choose a folder").accept_label("Open").directory(true);
         request.send().await?.response()
     };
     chosen_path(pollster::block_on(asked))

@@ -26,6 +26,7 @@ pub use agent_search::{RecalledPassage, SearchSource};
 pub use embedding_models::EmbeddingChoice;
 pub use models::{
     DownloadProgress, EmbedderChoice, EmbedderChoiceError, KnownModel, OnnxRuntime, known_models, known_rerankers,
+    test_embedder,
 };
 pub(crate) use run_indexing::RunDocumentReader;
 

@@ -3,7 +3,8 @@
 use super::*;
 use egui_kittest::kittest::NodeT;
 use engine::keymap::KeymapPreset;
-use serde_json::json;
+use host::desktop::PathChoice;
+use serde_json::{Value, json};
 use store::disk::{Disk, RowWrite, SqliteDisk};
 
 fn settings(window: &Driven) -> engine::Settings {
@@ -243,6 +244,110 @@ fn every_other_setting_is_set_and_found_by_its_words() {
     assert_eq!((set.spelling, set.spelling_dictionary), (false, vec!["wrod".to_owned()]));
     assert_eq!((set.right_open, set.left_panel_width, set.right_panel_width), (true, 260.0, 340.0));
     assert!(set.contrast && set.unfolded.is_empty() && set.recent.is_empty());
+}
+
+/// Serves two models, of which only one turns texts into vectors. Returns the server's address.
+fn vector_server() -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    fn answer(mut stream: std::net::TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        let (mut line, mut length) = (String::new(), 0);
+        reader.read_line(&mut line).ok()?;
+        let lists = line.starts_with("GET /v1/models");
+        while line.len() > 2 {
+            line.clear();
+            reader.read_line(&mut line).ok()?;
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let texts = asked["input"].as_array().cloned().unwrap_or_default();
+        let (status, body) = if lists {
+            ("200 OK", json!({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3"}]}))
+        } else if asked["model"] == "nomic-embed-text" {
+            let vector = |text: &Value| {
+                let bytes = text.as_str().unwrap_or_default().bytes();
+                bytes.fold([1.0_f32; 4], |mut sum, byte| {
+                    sum[usize::from(byte % 4)] += 1.0;
+                    sum
+                })
+            };
+            let data = texts.iter().enumerate().map(|(at, text)| json!({"index": at, "embedding": vector(text)}));
+            ("200 OK", json!({"data": data.collect::<Vec<_>>()}))
+        } else {
+            ("400 Bad Request", json!({"error": "it has no vectors"}))
+        };
+        let body = body.to_string();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        write!(stream, "{head}{body}").ok()
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_search_model_of_a_server_is_listed_tried_and_used() {
+    let address = vector_server();
+    let bench = Bench::new(&[("One.md", "The ship left the harbor.\n")]);
+    let mut window = bench.opened();
+    let shows = |window: &Driven, label: &str| window.query_all_by_label_contains(label).next().is_some();
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::Tab, "Search").click();
+    window.run();
+    window.get_by_role_and_label(Role::RadioButton, "Server").click();
+    until(&mut window, "this machine was searched", |window| shows(window, "Look again"));
+    fill(&mut window, "Address of a server", "127.0.0.1:1");
+    until(&mut window, "it says why not", |window| shows(window, "127.0.0.1:1 cannot be reached"));
+    fill(&mut window, "Address of a server", &address);
+    until(&mut window, "its model is listed", |window| window.query_by_label("Use nomic-embed-text").is_some());
+    assert!(window.query_by_label("Use qwen3").is_none(), "it isn't for search");
+    click(&mut window, "Show other models");
+    pictured(&mut window, "settings-search-model");
+    click(&mut window, "Use qwen3");
+    until(&mut window, "it is tried", |window| shows(window, "This model can't be used: the endpoint of"));
+    assert_eq!(settings(&window).embedder, engine::Settings::default().embedder);
+    click(&mut window, "Use nomic-embed-text");
+    let used = format!("{address}/v1#nomic-embed-text");
+    until(&mut window, "it is used", |window| settings(window).embedder == used);
+    assert!(shows(&window, &format!("Sentence model: nomic-embed-text at {address}/v1.")));
+    until(&mut window, "it has read the note", |window| shows(window, &format!("passages by {used}")));
+    window.get_by_role_and_label(Role::RadioButton, "Embedded").click();
+    until(&mut window, "the embedded one is used", |window| settings(window).embedder == "embedded");
+}
+
+#[test]
+fn the_folder_of_a_search_model_is_chosen_and_tried() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = bench.folder.path().join("no model");
+    std::fs::create_dir(&folder).expect("a folder");
+    let mut window = bench.opened();
+    window.state_mut().use_folder_chooser(std::sync::Arc::new(move || PathChoice::Chosen(folder.clone())));
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::Tab, "Search").click();
+    window.run();
+    window.get_by_role_and_label(Role::RadioButton, "Folder").click();
+    window.run();
+    fill(&mut window, "Folder of the model", "models/mine");
+    window.get_by_label("Give the whole path, beginning with / or ~.");
+    click(&mut window, "Browse…");
+    until(&mut window, "it is tried", |window| {
+        window.query_all_by_label_contains("This model can't be used: ").next().is_some()
+    });
+    assert_eq!(settings(&window).embedder, engine::Settings::default().embedder, "nothing is used that doesn't work");
+    fill(&mut window, "ONNX Runtime", "/nowhere/libonnxruntime.so");
+    until(&mut window, "it is looked for", |window| {
+        let why = "Needed for fastembed and folder models. There's no ONNX Runtime at /nowhere/libonnxruntime.so";
+        window.query_all_by_label_contains(why).next().is_some()
+    });
 }
 
 #[test]

@@ -241,7 +241,7 @@ impl ModelConnection {
             Some(servers) => {
                 paragraph(ui, "Found on this machine:", colours.muted);
                 let all = servers.iter().flat_map(|server| server.models.iter().map(move |model| (server, model)));
-                list(ui, |ui| {
+                model_list(ui, |ui| {
                     for (server, model) in all.take(MAX_LISTED_MODELS) {
                         let row = model_row(ui, model, server.kind.label, false);
                         if std::mem::take(&mut takes_keyboard) {
@@ -357,7 +357,7 @@ impl ModelConnection {
         // A name that is in the list is a choice rather than a filter.
         let wanted = if listed { String::new() } else { self.model.trim().to_lowercase() };
         if !models.is_empty() {
-            list(ui, |ui| {
+            model_list(ui, |ui| {
                 let fits = models.iter().filter(|model| model.to_lowercase().contains(&wanted));
                 for model in fits.take(MAX_LISTED_MODELS) {
                     if model_row(ui, model, "", *model == self.model).clicked() {
@@ -435,8 +435,8 @@ fn field(ui: &mut Ui, (name, hint): (&str, &str), text: &mut String, hidden: boo
     response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter))
 }
 
-/// Draws a list that scrolls if it's long.
-fn list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
+/// Draws a list of models that scrolls if it's long.
+pub fn model_list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
     egui::ScrollArea::vertical().id_salt("models").max_height(MODEL_LIST_HEIGHT).auto_shrink([false, true]).show(
         ui,
         |ui| {
@@ -446,8 +446,8 @@ fn list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
     );
 }
 
-/// Draws a model to choose.
-pub(super) fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> Response {
+/// Draws a model to choose. `at`: where it runs; `is`: whether it's the chosen one.
+pub fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
     if is {

@@ -10,6 +10,7 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
 use engine::{Session, Settings};
+use host::desktop::FolderChooser;
 use host::search::SearchService;
 use other_programs::OtherProgramSettings;
 pub(crate) use other_programs::server_options;
@@ -108,10 +109,10 @@ impl SettingsPage {
     /// Creates the page; `folder` is the workspace's folder.
     pub(crate) fn new(
         section: SettingsSection,
-        (search, server): (SearchService, ProgramServer),
+        (search, server, chooser): (SearchService, ProgramServer, Option<FolderChooser>),
         folder: std::path::PathBuf,
     ) -> SettingsPage {
-        let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder.clone()));
+        let (meaning, models) = (EmbeddingSettings::new(search, chooser), ProviderSettings::new(folder.clone()));
         let (wanted, query) = (String::new(), String::new());
         SettingsPage {
             section,

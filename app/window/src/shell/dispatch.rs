@@ -880,7 +880,7 @@ impl WindowOverlay {
     pub(crate) fn open_settings(&mut self, host: &HostLink, section: SettingsSection) {
         *self = WindowOverlay::Settings(Box::new(settings::SettingsPage::new(
             section,
-            (host.driver.search().clone(), host.server.clone()),
+            (host.driver.search().clone(), host.server.clone(), host.folder_chooser.clone()),
             host.driver.folder().to_path_buf(),
         )));
     }

@@ -97,6 +97,15 @@ impl ModelLoadOptions {
     }
 }
 
+/// Loads a model to test it, without downloading anything. Blocks for up to a minute.
+///
+/// # Errors
+/// Those of [`load_embedder`].
+pub fn test_embedder(choice: &EmbedderChoice, onnx_library: Option<PathBuf>) -> Result<(), ModelLoadError> {
+    let options = ModelLoadOptions { onnx_library, ..ModelLoadOptions::without_progress(PathBuf::new()) };
+    load_embedder(choice, &options).map(drop)
+}
+
 /// Loads a model. This takes from milliseconds to many minutes if the model must be downloaded.
 ///
 /// # Errors
