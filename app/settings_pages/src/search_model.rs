@@ -55,7 +55,7 @@ enum SearchModelAnswer {
     /// Models at the typed address.
     Listed(anyhow::Result<Vec<ServedModel>>),
     /// A tried model, and why it can't be used.
-    Tried(EmbedderChoice, Result<(), String>),
+    Tried(EmbedderChoice, anyhow::Result<()>),
     Chosen(PathChoice),
 }
 
@@ -73,6 +73,8 @@ pub(crate) struct SearchModelCard {
     shows_all: bool,
     /// What is being waited for.
     busy: Option<&'static str>,
+    /// The model that is being tried. The results of others are no longer wanted.
+    trying: Option<EmbedderChoice>,
     trouble: Option<String>,
     answers: Receiver<SearchModelAnswer>,
     tell: Sender<SearchModelAnswer>,
@@ -91,6 +93,7 @@ impl SearchModelCard {
             listed: Vec::new(),
             shows_all: false,
             busy: None,
+            trying: None,
             trouble: None,
             answers,
             tell,
@@ -116,6 +119,7 @@ impl SearchModelCard {
         lines.show_matching_row("Sentence model", &describe(&used), |ui| {
             if let Some(kind) = segmented_control(ui, &KINDS, Some(self.open.unwrap_or(kind))) {
                 (self.open, self.trouble) = ((kind != EMBEDDED).then_some(kind), None);
+                (self.busy, self.trying) = (None, None);
                 if kind == EMBEDDED {
                     changes.push(SettingsChange::Embedder(EmbedderChoice::Embedded.to_string()));
                 }
@@ -166,13 +170,14 @@ impl SearchModelCard {
                 SearchModelAnswer::Listed(Err(why)) => {
                     (self.busy, self.trouble) = (None, Some(sentence(&why.to_string())));
                 }
-                SearchModelAnswer::Tried(choice, Ok(())) => {
-                    self.busy = None;
-                    self.apply(&choice, changes);
+                SearchModelAnswer::Tried(choice, tried) if self.trying.as_ref() == Some(&choice) => {
+                    (self.busy, self.trying) = (None, None);
+                    match tried {
+                        Ok(()) => self.apply(&choice, changes),
+                        Err(why) => self.trouble = Some(format!("This model can't be used: {why}.")),
+                    }
                 }
-                SearchModelAnswer::Tried(_, Err(why)) => {
-                    (self.busy, self.trouble) = (None, Some(format!("This model can't be used: {why}.")));
-                }
+                SearchModelAnswer::Tried(..) => {}
                 SearchModelAnswer::Chosen(PathChoice::Chosen(folder)) => {
                     self.busy = None;
                     self.choose(ctx, EmbedderChoice::Folder(folder), settings, changes);
@@ -209,10 +214,10 @@ impl SearchModelCard {
             self.apply(&choice, changes);
             return;
         }
-        self.busy = Some("Trying the model…");
+        (self.busy, self.trying) = (Some("Trying the model…"), Some(choice.clone()));
         let library = Some(settings.onnx_runtime.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
         self.start(ctx, move || {
-            let tried = test_embedder(&choice, library).map_err(|why| why.to_string());
+            let tried = test_embedder(&choice, library).map_err(anyhow::Error::from);
             SearchModelAnswer::Tried(choice, tried)
         });
     }
