@@ -52,7 +52,9 @@ fn help_opens_the_guide_and_keeps_what_was_changed_in_it() {
     // Tabs, the title of the window and the quick switcher name a page by its title, too.
     press(&mut window, CTRL, Key::P);
     type_text(&mut window, "questions and answers");
-    window.key_press_modifiers(CTRL, Key::Enter);
+    // The title is sent in a single frame, so that frames are stepped one by one.
+    let (key, modifiers, physical_key) = (Key::Enter, CTRL, None);
+    window.input_mut().events.push(egui::Event::Key { key, physical_key, pressed: true, repeat: false, modifiers });
     let title = egui::ViewportCommand::Title("Tracebook — Questions and answers".to_owned());
     until(&mut window, "the title of the window", |window| {
         window.output().viewport_output[&egui::ViewportId::ROOT].commands.contains(&title)
