@@ -177,6 +177,7 @@ fn states_are_a_graph_to_go_back_in_and_to_fork_from() {
     window.state_mut().perform_command(&ctx, CommandId::KernelStates);
     until_part(&mut window, "After cell 2, now: changes n");
     until_part(&mut window, "After cell 1: defines n, old, same");
+    until_part(&mut window, " of 512.0 MB, all notes ");
     window.get_by_label_contains("After cell 1:").click();
     window.run();
     until_label(&mut window, "Variables are as they were before cell 2 ran.");
