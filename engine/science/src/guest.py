@@ -1,8 +1,9 @@
 """Guest side of the science kernel: passes requests to `Cells`, and its messages to the host.
 
-Run once per instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. It lives in
-the module `_tracebook_cells`, so that the cells' `__main__` contains no name of ours. Its state is the guest's memory,
-which is saved and restored with everything else.
+Run once per instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend, and
+`FOLDERS`, the paths of the folders that this instance sees, in the order of their descriptors. It lives in the module
+`_tracebook_cells`, so that the cells' `__main__` contains no name of ours. Its state is the guest's memory, which is
+saved and restored with everything else.
 """
 
 import builtins
@@ -119,6 +120,9 @@ sys.path.insert(0, _FOLDER)
 # The first descriptor that a file of a cell can have.
 _first = os.open("/dev/null", os.O_RDONLY) if os.path.exists("/dev/null") else 3
 _open_files = []
+# The C library in this memory knows folders by their descriptors, also after a restore into another instance.
+_folders = FOLDERS
+del FOLDERS
 
 cells = _harness.Cells(_send, _ask)
 
@@ -182,8 +186,14 @@ def look(request):
     _door("reply", getattr(cells, kind)(*content))
 
 
-def restored():
-    """Reopens the files that were open when this state was saved. A file that no longer exists stays closed."""
+def restored(folders):
+    """Reopens the files that were open when this state was saved. A file that no longer exists stays closed.
+
+    Replies with the folders of this memory. If the instance's aren't the same, it opens nothing and replies so.
+    """
+    if json.loads(folders)[: len(_folders)] != _folders:
+        _door("reply", {"folders": _folders})
+        return
     gone = []
     held = []
     for number, path, flags, place in _open_files:
@@ -202,4 +212,4 @@ def restored():
             gone.append(path)
     for number in held:
         os.close(number)
-    _door("reply", {"gone": gone})
+    _door("reply", {"gone": gone, "folders": _folders})
