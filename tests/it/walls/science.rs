@@ -47,7 +47,8 @@ fn output_and_messages_to_the_host_have_an_end() {
     // `_host` is how the guest reaches the kernel: cells can send any message themselves.
     let code = "import _host, json\n\
                 def send(*message): _host.call(json.dumps(message).encode())\n\
-                for message in [b'', b'{', b'7', b'[\"stream\"]', b'[\"stream\", 7]', b'[\"x\", {}]', bytes(65 << 20)]:\n    \
+                for message in [b'', b'{', b'7', b'[\"stream\"]', b'[\"stream\", 7]', b'[\"x\", {}]', \
+                bytes(65 << 20)]:\n    \
                 try: _host.call(message)\n    except Exception as error: print(type(error).__name__)\n\
                 for _ in range(12): send('error', {'ename': 'Forged', 'evalue': 'x' * 100_000, 'traceback': []})\n\
                 send('reply', {'status': 'forged', 'defined': 7})\n\
@@ -167,7 +168,8 @@ fn neither_network_nor_processes_nor_keys_are_reached() {
     ];
     all_refused(&house, &ways.map(ToOwned::to_owned));
     let code = "import os\nfound = []\nfor number in range(3, 64):\n    \
-                try: found.append(os.pread(number, 99, 0))\n    except OSError: pass\nfound, [name for name in os.environ if 'KEY' in name]";
+                try: found.append(os.pread(number, 99, 0))\n    except OSError: pass\n\
+                found, [name for name in os.environ if 'KEY' in name]";
     house.write("notes/try.md", house.note(code).as_bytes());
     let mut run = house.command(&["run", "try.md"]);
     run.env("OPENAI_API_KEY", "planted").env("MY_KEY", "planted");
