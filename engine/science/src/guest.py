@@ -140,17 +140,24 @@ def _note_files():
     found = [number for number in range(4, _FILES_LIMIT) if _is_file(number)]
     if not found:
         return
-    import gc
-
-    for value in gc.get_objects():
-        raw = getattr(value, "raw", None) if isinstance(value, io.BufferedIOBase) else value
-        if isinstance(raw, io.FileIO) and not raw.closed and raw.fileno() in found and isinstance(raw.name, str):
+    for raw in _files_of(found):
+        if isinstance(raw.name, str):
             flags = {"rb": os.O_RDONLY, "wb": os.O_WRONLY, "ab": os.O_WRONLY | os.O_APPEND}.get(raw.mode, os.O_RDWR)
             place = raw.tell() if raw.seekable() else 0
             entry = (raw.fileno(), os.path.join(os.getcwd(), raw.name), flags, place)
             if entry not in _open_files:
                 _open_files.append(entry)
     _open_files.sort()
+
+
+def _files_of(numbers):
+    """Yields the open file objects with one of these descriptors."""
+    import gc
+
+    for value in gc.get_objects():
+        raw = getattr(value, "raw", None) if isinstance(value, io.BufferedIOBase) else value
+        if isinstance(raw, io.FileIO) and not raw.closed and raw.fileno() in numbers:
+            yield raw
 
 
 def _is_file(number):
@@ -194,7 +201,7 @@ def restored(folders):
     if json.loads(folders)[: len(_folders)] != _folders:
         _door("reply", {"folders": _folders})
         return
-    gone = []
+    gone = {}
     held = []
     for number, path, flags, place in _open_files:
         try:
@@ -207,9 +214,16 @@ def restored(folders):
                 os.lseek(opened, place, os.SEEK_SET)
             else:
                 os.close(opened)
-                gone.append(path)
+                gone[number] = path
         except OSError:
-            gone.append(path)
+            gone[number] = path
     for number in held:
         os.close(number)
-    _door("reply", {"gone": gone, "folders": _folders})
+    if gone:
+        # Another file may get their numbers, and must not be taken for them.
+        for raw in list(_files_of(gone)):
+            try:
+                raw.close()
+            except OSError:
+                pass  # there is nothing to close
+    _door("reply", {"gone": list(gone.values()), "folders": _folders})
