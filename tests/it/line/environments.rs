@@ -87,6 +87,35 @@ fn packages_are_installed_locked_and_shared() {
     );
 }
 
+/// With the real uv, which `TRACEBOOK_UV` names (`.ci/run` brings it). Without it this fails in CI and is skipped
+/// elsewhere.
+#[test]
+fn uv_installs_and_locks_with_hashes_where_it_is_found() {
+    let uv = std::env::var_os("TRACEBOOK_UV");
+    let is_ci = std::env::var_os("TRACEBOOK_CI").is_some();
+    assert!(uv.is_some() || !is_ci, "TRACEBOOK_UV must name uv where TRACEBOOK_CI is set");
+    let Some(uv) = uv else {
+        eprintln!("skipped: TRACEBOOK_UV isn't set");
+        return;
+    };
+    let Some(mut notes) = Notes::with(&[("a.md", NOTE)]) else { return };
+    std::os::unix::fs::symlink(uv, notes.house.path("programs/uv")).expect("linked");
+    // Packages come from the folder of wheels only.
+    notes.variables.push(("UV_OFFLINE".to_owned(), "1".into()));
+    let said = notes.run(&["kernels", "env", "a", "--add", "boats"]).good().text();
+    for part in ["/uv venv ", "/uv pip compile ", "/uv pip install ", "with boats==1.0 is ready"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let lock = notes.note("a.md.lock");
+    assert!(lock.contains("\nboats==1.0 \\\n    --hash=sha256:"), "{lock}");
+    assert_eq!(notes.run(&["run", "a"]).good().text(), "boats 3\n");
+    // From the lock file.
+    std::fs::remove_dir_all(notes.house.path("kernels/environments")).expect("removed");
+    let said = notes.run(&["kernels", "env", "a", "--sync"]).good().text();
+    assert!(said.contains("/uv pip install ") && !said.contains("/uv pip compile "), "{said}");
+    assert_eq!((notes.note("a.md.lock"), notes.run(&["run", "a"]).good().text()), (lock, "boats 3\n".to_owned()));
+}
+
 #[test]
 fn a_run_of_a_strangers_note_installs_nothing_and_names_the_command() {
     let listing = format!("---\ndependencies: [boats]\n---\n{NOTE}");

@@ -195,6 +195,51 @@ fn states_are_a_graph_to_go_back_in_and_to_fork_from() {
     assert!(window.query_by_label("Fork main: after cell 1").is_some());
 }
 
+/// Presses a key that moves the variables to another state, and waits until they're restored.
+fn move_by_key(window: &mut Driven, modifiers: egui::Modifiers) {
+    fn moves(window: &Driven) -> u64 {
+        session(window).note(window.state().note().expect("a note")).expect("open").state_move().count
+    }
+    let before = moves(window);
+    press(window, modifiers, Key::Z);
+    until(window, "the variables are restored", |window| moves(window) > before);
+}
+
+/// What the latest run of a cell printed.
+fn printed(window: &Driven, number: usize) -> String {
+    let note = session(window).note(window.state().note().expect("a note")).expect("open");
+    let run = note.cells().nth(number - 1).and_then(|cell| note.latest_execution(cell)).expect("a run");
+    let texts = run.outputs.iter().map(|output| match &output.body {
+        store::OutputBody::Stream { text, .. } => text.as_str(),
+        _ => "",
+    });
+    texts.collect()
+}
+
+#[test]
+fn runs_are_undone_and_redone_by_keys() {
+    let Some(pack) = science_pack() else { return };
+    if !runs_with_kernels("window::kernel_forks::runs_are_undone_and_redone_by_keys", &pack) {
+        return;
+    }
+    let note = "---\nkernel: science\nfaithful: false\n---\n```python\nn = 1\n```\n\n```python\nn = 2\n```\n\n\
+                ```python\nprint('n is', n)\n```\n";
+    let bench = Bench::new(&[("a.md", note)]);
+    let mut window = bench.opened();
+    run_cell(&mut window, 1);
+    run_cell(&mut window, 2);
+    move_by_key(&mut window, CTRL_ALT);
+    until_part(&mut window, "Variables are as they were before cell 2 ran.");
+    move_by_key(&mut window, CTRL_ALT.plus(egui::Modifiers::SHIFT));
+    run_cell(&mut window, 3);
+    until(&mut window, "it has the redone value", |window| printed(window, 3) == "n is 2\n");
+    // Back before the runs of cells 3 and 2.
+    move_by_key(&mut window, CTRL_ALT);
+    move_by_key(&mut window, CTRL_ALT);
+    run_cell(&mut window, 3);
+    until(&mut window, "it has the value before", |window| printed(window, 3) == "n is 1\n");
+}
+
 #[test]
 fn sharing_variables_says_what_it_needs() {
     let bench = Bench::new(&[("a.md", "---\nkernel: science\n---\n```python\n1\n```\n")]);
