@@ -5,26 +5,25 @@
 
 use super::Kernel;
 use crate::line::states::science_pack;
+use crate::program::{House, finish};
 use host::science_pack::PackFolder;
 use serde_json::json;
 use std::path::Path;
 
+/// Starts the kernel of the pack that is installed in `kernels`, with a pack ID and more arguments, in a folder.
+fn start(kernels: &Path, id: &str, more: &[&Path], folder: &Path) -> Kernel {
+    let pack = PackFolder::at(kernels.join("science")).installed().expect("the pack is installed");
+    let words: [&Path; 6] =
+        ["kernel".as_ref(), "--science".as_ref(), "--pack".as_ref(), &pack.folder, "--pack-id".as_ref(), id.as_ref()];
+    Kernel::with(&[&words[..], more].concat(), folder)
+}
+
 /// Starts the kernel of the installed pack in a folder below this one. It saves no states.
 fn science_kernel(folder: &Path) -> Option<Kernel> {
-    let pack = PackFolder::at(science_pack()?.join("science")).installed().expect("the pack is installed");
+    let kernels = science_pack()?;
     let (notes, scratch) = (folder.join("notes"), folder.join("scratch"));
     std::fs::create_dir(&notes).expect("made");
-    let words: [&Path; 8] = [
-        "kernel".as_ref(),
-        "--science".as_ref(),
-        "--pack".as_ref(),
-        &pack.folder,
-        "--pack-id".as_ref(),
-        "test".as_ref(),
-        "--scratch".as_ref(),
-        &scratch,
-    ];
-    Some(Kernel::with(&words, &notes))
+    Some(start(&kernels, "test", &["--scratch".as_ref(), &scratch], &notes))
 }
 
 #[test]
@@ -138,4 +137,32 @@ fn a_cell_that_ignores_interrupts_is_stopped_by_force() {
         "{outcome}"
     );
     assert_eq!(kernel.run("kept + 1"), "[2] 42\nok");
+}
+
+#[test]
+fn states_of_another_pack_version_are_reported_and_cells_run_again() {
+    let Some(kernels) = science_pack() else { return };
+    let note = "---\nkernel: science\n---\n```python\nx = 41\n```\n\n```python\nprint('x is', x)\n```\n";
+    let house = House::with(&[("a.md", note)]);
+    let run = |words: &[&str]| {
+        let mut command = house.command(words);
+        command.env("TRACEBOOK_KERNELS", &kernels);
+        finish(command, b"")
+    };
+    assert_eq!(run(&["run", "a"]).good().text(), "x is 41\n");
+    let states = std::fs::read_dir(house.path("W/states")).expect("states").flatten().next().expect("a note").path();
+    let refused = "The saved variables could not be restored: they were saved by another version of the science pack. \
+                   Run the cells again";
+    // A program with another pack says so, starts over and saves its own state.
+    let more: [&Path; 4] = ["--states".as_ref(), &states, "--scratch".as_ref(), &states];
+    let mut other = start(&kernels, "other", &more, &house.path("notes"));
+    let said = other.run("x = 7");
+    assert!(said.contains(refused) && said.ends_with("\nok"), "{said}");
+    assert_eq!(other.next("state_saved")["status"], "ok");
+    drop(other);
+    // So does this one with that state.
+    let done = run(&["run", "a", "--cell", "2"]);
+    let said = format!("{}{}", done.text(), done.err);
+    assert!(said.contains(refused) && !said.contains("x is 7"), "{said}");
+    assert_eq!(run(&["run", "a"]).good().text(), "x is 41\n");
 }

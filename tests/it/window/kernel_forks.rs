@@ -241,6 +241,39 @@ fn runs_are_undone_and_redone_by_keys() {
 }
 
 #[test]
+fn cells_can_be_run_again_where_variables_were_lost() {
+    let Some(pack) = science_pack() else { return };
+    if !runs_with_kernels("window::kernel_forks::cells_can_be_run_again_where_variables_were_lost", &pack) {
+        return;
+    }
+    let note = "---\nkernel: science\n---\n```python\nn = 1\nprint('first')\n```\n\n```python\nprint('second')\n```\n";
+    let bench = Bench::new(&[("a.md", note)]);
+    let mut window = bench.opened();
+    run_cell(&mut window, 1);
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    let states = bench.folder.path().join("workspace/states");
+    let note = std::fs::read_dir(&states).expect("states").flatten().next().expect("one note").path();
+    for segment in std::fs::read_dir(note.join("segments")).expect("segments").flatten() {
+        let mut bytes = std::fs::read(segment.path()).expect("read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(segment.path(), bytes).expect("damaged");
+    }
+    let mut window = bench.window();
+    until(&mut window, "the note is shown", |window| text(window).is_some());
+    run_cell(&mut window, 2);
+    let again = "Run all cells again, since cell 2 began without variables";
+    until_label(&mut window, again);
+    assert!(window.query_by_label("Saved states before cell 2").is_some());
+    click(&mut window, again);
+    assert!(window.state_mut().take_ran().contains(&CommandId::NoteRunAll));
+    until(&mut window, "cell 2 has its variables", |window| {
+        window.query_by_label(again).is_none() && printed(window, 2) == "second\n"
+    });
+}
+
+#[test]
 fn sharing_variables_says_what_it_needs() {
     let bench = Bench::new(&[("a.md", "---\nkernel: science\n---\n```python\n1\n```\n")]);
     let mut window = bench.opened();
