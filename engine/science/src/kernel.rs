@@ -191,6 +191,7 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     let arguments = ScienceArguments::from_args(words);
     let mut reach = SandboxGrants::from_args(words);
     let mut folders = guest_folders(&reach);
+    let (file, own_grant) = (granted_file(&reach), grant_with_own_files(&reach, &arguments));
     python::close_inherited();
     python::protocol::die_with_parent();
     if let Some(states) = &arguments.compare {
@@ -203,6 +204,14 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(path) = own_grant {
+        eprintln!(
+            "tracebook kernel: the kernel science can't reach {}, because Tracebook's own files are in the same \
+             folder; grant a folder without them",
+            path.display()
+        );
+        return ExitCode::FAILURE;
+    }
     // The kernel can access the pack and the note's states. The guest can't: it only sees `folders`.
     reach.network = false;
     reach.read.push(arguments.pack.clone());
@@ -235,7 +244,6 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let file = granted_file(&reach);
     CellSandbox::enter(reach);
     if let Some(file) = file.filter(|_| !can_grant_files()) {
         eprintln!(
@@ -353,6 +361,21 @@ fn guest_folders(reach: &SandboxGrants) -> Vec<GuestFolder> {
         }
     }
     folders
+}
+
+/// Returns a granted path whose folder holds files of the kernel itself. The guest could reach them there, because the
+/// sandbox leaves them to the kernel.
+fn grant_with_own_files(reach: &SandboxGrants, arguments: &ScienceArguments) -> Option<PathBuf> {
+    let own = [Some(&arguments.pack), arguments.states.as_ref(), arguments.scratch.as_ref()];
+    // A note's first kernel creates its folders.
+    let real = |path: &PathBuf| path.ancestors().find_map(|above| above.canonicalize().ok());
+    let own: Vec<PathBuf> = own.into_iter().flatten().filter_map(real).collect();
+    let holds_own = |path: &&PathBuf| {
+        let folder = if path.is_file() { path.parent() } else { Some(path.as_path()) };
+        let folder = folder.and_then(|folder| folder.canonicalize().ok());
+        folder.is_some_and(|folder| own.iter().any(|path| path.starts_with(&folder)))
+    };
+    reach.read.iter().chain(&reach.write).find(holds_own).cloned()
 }
 
 /// Returns a granted path that is a file.

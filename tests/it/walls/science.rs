@@ -226,6 +226,19 @@ fn science_reaches_what_is_granted_and_nothing_beside_it() {
     assert!(!house.path("write/.envrc").exists());
 }
 
+/// The kernel itself writes the note's states, so a folder around them isn't opened to its guest.
+#[test]
+fn a_folder_with_files_of_the_program_is_not_opened() {
+    let Some(house) = science_house() else { return };
+    house.write("lone.txt", b"beside the workspace");
+    for path in ["lone.txt", "."] {
+        grant(&house, "--write", &house.path(path).canonicalize().expect("there"));
+        fails(&house, "print('runs')", "because Tracebook's own files are in the same folder; grant a folder without");
+        house.run(&["grant", "try.md", "--none"]).good();
+    }
+    assert_eq!(tried(&house, "print('runs')", &[]), (0, "runs\n".to_owned()));
+}
+
 /// Saved memory knows granted folders by number. After another grant, a path must not lead to another folder.
 #[test]
 fn restored_variables_do_not_mistake_one_granted_folder_for_another() {

@@ -1,5 +1,5 @@
 //! The environment that a note's cells run in: the user's choice for the note, that of its packages, or `.venv` next to
-//! the note or in a parent folder up to the volume's. The kernel itself is in crate `python`; its cells run in the same sandbox as those of the built-in one.
+//! it or in a parent folder up to the volume's. The kernel is in crate `python`, in the sandbox of the built-in one.
 
 use super::note_environment::{environments_folder, find_environment};
 use anyhow::{Context, bail};
