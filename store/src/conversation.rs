@@ -1,7 +1,7 @@
 //! Messages, tool calls and run steps, in the terms of `llmbox.md` (shared/reference). The JSON of these types follows
 //! that contract: `camelCase` names, times in milliseconds since 1970.
 
-use crate::id::{DocId, MessageId, StepId};
+use crate::id::{DocId, ExecutionId, MessageId, StepId};
 use crate::outputs::BlobRef;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -323,4 +323,7 @@ pub struct StepTool {
     /// On a result: the arguments that it ran with, if they aren't those of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Map<String, Value>>,
+    /// On a result: the execution of the cell that it ran. If the kernel saves states, one has this execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionId>,
 }

@@ -13,6 +13,7 @@ mod jupyter_displays;
 pub(crate) mod plots;
 pub(crate) mod python_setup;
 mod reactive;
+mod science;
 mod tutorials;
 
 use std::io::{BufRead, BufReader, Write};
@@ -114,7 +115,8 @@ impl Kernel {
         loop {
             let message = self.message();
             let (kind, content) = (message["header"]["msg_type"].clone(), &message["content"]);
-            if kind == "interrupt_reply" {
+            // They come at any time.
+            if kind == "interrupt_reply" || kind == "state_saved" {
                 continue;
             }
             assert_eq!(message["parent_header"]["msg_id"], id, "{message}");

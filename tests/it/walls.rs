@@ -2,15 +2,52 @@
 //! Whatever the cell does, the program keeps running, the next cell runs, and the note's text and outputs stay.
 
 mod guarded;
+mod science;
 
-use crate::program::{House, finish};
+use crate::line::states::science_pack;
+use crate::program::{Done, House, finish};
 use std::net::TcpListener;
-use std::path::Path;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A house whose note `try.md` runs in one of the kernels that confine cells.
+struct WalledHouse {
+    house: House,
+    /// Where the science pack is installed, if cells run in the science kernel; `None`: in the instant one.
+    pack: Option<PathBuf>,
+}
+
+impl Deref for WalledHouse {
+    type Target = House;
+
+    fn deref(&self) -> &House {
+        &self.house
+    }
+}
+
+impl WalledHouse {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.house.command(words);
+        command.envs(self.pack.iter().map(|pack| ("TRACEBOOK_KERNELS", pack)));
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        finish(self.command(words), b"")
+    }
+
+    /// A note with one cell. Nothing is saved, so that each run begins with what is granted by then.
+    fn note(&self, code: &str) -> String {
+        let properties = if self.pack.is_some() { "---\nkernel: science\nstate: off\n---\n" } else { "" };
+        format!("{properties}# Try\n\n```python\n{code}\n```\n")
+    }
+}
 
 /// Runs `code` as a note's only cell, then a harmless note beside it. Returns the exit code and the printed text.
 #[track_caller]
-fn tried(house: &House, code: &str, words: &[&str]) -> (i32, String) {
-    let text = format!("# Try\n\n```python\n{code}\n```\n");
+fn tried(house: &WalledHouse, code: &str, words: &[&str]) -> (i32, String) {
+    let text = house.note(code);
     house.write("notes/try.md", text.as_bytes());
     let mut all = vec!["run", "try.md"];
     all.extend(words);
@@ -22,12 +59,18 @@ fn tried(house: &House, code: &str, words: &[&str]) -> (i32, String) {
     (done.code, printed)
 }
 
-fn house() -> House {
-    House::with(&[("try.md", "```python\n0\n```\n"), ("well.md", "```python\n1 + 1\n```\n")])
+fn house() -> WalledHouse {
+    let house = House::with(&[("try.md", "```python\n0\n```\n"), ("well.md", "```python\n1 + 1\n```\n")]);
+    WalledHouse { house, pack: None }
+}
+
+/// A house with the science kernel; `None`, which the caller takes as skipped, where its pack isn't installed.
+fn science_house() -> Option<WalledHouse> {
+    Some(WalledHouse { pack: Some(science_pack()?), ..house() })
 }
 
 #[track_caller]
-fn fails(house: &House, code: &str, says: &str) {
+fn fails(house: &WalledHouse, code: &str, says: &str) {
     let (status, printed) = tried(house, code, &[]);
     assert!(status == 1 && printed.contains(says), "{code}\n{status}: {printed:.2000}");
 }
@@ -87,7 +130,7 @@ fn time_has_an_end() {
 }
 
 /// Whether `doctor` reports this sandbox mechanism. Without Landlock or seccomp these tests can't hold.
-fn has(house: &House, wall: &str) -> bool {
+fn has(house: &WalledHouse, wall: &str) -> bool {
     let offers = house.json(&["doctor"]);
     let found = offers.as_array().into_iter().flatten();
     let wall = found.into_iter().find(|offer| offer["area"] == "sandbox" && offer["name"] == wall);
@@ -124,13 +167,17 @@ fn no_file_outside_the_folder_is_reached() {
 
 #[test]
 fn a_note_in_the_home_folder_does_not_open_what_is_hidden_there() {
-    let house = house();
-    if !has(&house, "files") {
+    try_a_note_in_the_home_folder(&house());
+}
+
+fn try_a_note_in_the_home_folder(house: &WalledHouse) {
+    if !has(house, "files") {
         return;
     }
     house.write("notes/.ssh/id_ed25519", b"secret");
     house.write("notes/seen.txt", b"seen");
-    house.write("notes/try.md", b"```python\nprint(open('seen.txt').read())\nopen('.ssh/id_ed25519').read()\n```\n");
+    let note = house.note("print(open('seen.txt').read())\nopen('.ssh/id_ed25519').read()");
+    house.write("notes/try.md", note.as_bytes());
     let mut run = house.command(&["run", "try.md"]);
     run.env("HOME", house.path("notes"));
     let done = finish(run, b"").code(1);

@@ -112,6 +112,8 @@ pub(super) struct KernelsArguments {
     #[arg(id = "use", long = "use")]
     pub(super) use_kernel: Option<String>,
     #[arg(long)]
+    pub(super) interpreter: Option<String>,
+    #[arg(long)]
     pub(super) allow: Option<String>,
     #[arg(long)]
     pub(super) setup: bool,

@@ -2,7 +2,8 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
-use engine::NotePackages;
+use anyhow::anyhow;
+use engine::{Command, KernelGrant, NotePackages};
 use host::note_environment::{
     EnvironmentSetup, ReadyEnvironment, environments_folder, find_environment, lock_path, python_versions,
 };
@@ -24,8 +25,31 @@ fn place_of(scene: &CommandContext<'_>, note: DocId) -> Result<NotePlace, CliErr
     scene.handle.read(move |session| NotePlace::of(session, note, &workspace))?.ok_or_else(missing)
 }
 
+/// Makes a Python that the user names run the note's cells on this device. `None`: that of the note's own environment.
+pub(super) fn choose_python(scene: &CommandContext<'_>, note: DocId, path: Option<&str>) -> Result<(), CliError> {
+    let interpreter = match path {
+        Some(path) => {
+            let shared = place_of(scene, note)?.shared;
+            let found = python::check_interpreter(&scene.folder.join(path), &shared);
+            Some(found.map_err(|why| CliError::usage(why.to_string()))?)
+        }
+        None => None,
+    };
+    let granted = scene.handle.read(move |session| session.kernel_grant(note))?;
+    if granted.interpreter != interpreter {
+        export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
+        scene.handle.run_command(Command::Grant { note, grant: KernelGrant { interpreter, ..granted } })?;
+        export::open_note::wait_until_saved(scene.handle)?;
+    }
+    Ok(())
+}
+
 /// Returns the Python that would run the note's cells, or why there's none yet.
 pub(super) fn find_python(scene: &CommandContext<'_>, note: DocId) -> Result<anyhow::Result<PathBuf>, CliError> {
+    if let Some(chosen) = scene.handle.read(move |session| session.kernel_grant(note).interpreter)? {
+        let gone = "it's gone; choose another with --use env --interpreter PATH, or none with --use env";
+        return Ok(if chosen.is_file() { Ok(chosen) } else { Err(anyhow!("{}: {gone}", chosen.display())) });
+    }
     let place = place_of(scene, note)?;
     let packages = scene.handle.read(move |session| session.note(note)?.packages().cloned())?;
     let name = place.file.file_name().map(PathBuf::from).unwrap_or_default();
@@ -91,6 +115,7 @@ pub(super) fn cmd_environment(
     };
     let ready = install_environment(scene, setup)?;
     set_packages(scene, note, &old, &new)?;
+    choose_python(scene, note, None)?;
     if scene.json {
         let said = json!({
             "python": ready.python, "version": ready.version, "environment": ready.folder, "lock": lock_path(&file),

@@ -41,13 +41,16 @@ pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &GrantArguments) -
             all.dedup();
             all
         };
+        // The interpreter is a choice of its own.
+        let interpreter = granted.interpreter;
         granted = if nothing {
-            KernelGrant::default()
+            KernelGrant { interpreter, ..KernelGrant::default() }
         } else {
             KernelGrant {
                 network: network || granted.network,
                 read: known(granted.read, read),
                 write: known(granted.write, write),
+                interpreter,
             }
         };
         scene.handle.run_command(Command::Grant { note, grant: granted.clone() })?;
@@ -148,6 +151,12 @@ fn set_default_kernel(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, 
 }
 
 pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArguments) -> Result<u8, CliError> {
+    let is_environment = KernelKind::of(args.use_kernel.as_deref()) == KernelKind::Environment;
+    if args.interpreter.is_some() && (args.note.is_none() || !is_environment) {
+        return Err(CliError::usage(
+            "--interpreter needs a note and --use env: tracebook kernels NOTE --use env --interpreter PATH",
+        ));
+    }
     if let (None, Some(name)) = (&args.note, &args.use_kernel) {
         return set_default_kernel(scene, name);
     }
@@ -177,6 +186,9 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
     let found = find_kernels(scene, note)?;
     if let Some(name) = args.use_kernel.as_ref() {
         check_kernel(name, &found)?;
+        if is_environment {
+            kernel_environments::choose_python(scene, note, args.interpreter.as_deref())?;
+        }
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         let seen = args.allow.clone();
         let spec = found.iter().find(|spec| spec.name == *name);
@@ -197,11 +209,13 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
         export::open_note::wait_until_saved(scene.handle)?;
     }
     let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
-    let python = match KernelKind::of(used.as_deref()) {
-        KernelKind::Environment => Some(kernel_environments::find_python(scene, note)?),
-        _ => None,
+    // A note may name it in short.
+    let (python, used) = match KernelKind::of(used.as_deref()) {
+        KernelKind::Environment => {
+            (Some(kernel_environments::find_python(scene, note)?), ENVIRONMENT_KERNEL.to_owned())
+        }
+        _ => (None, used.unwrap_or_else(|| EMBEDDED_KERNEL.to_owned())),
     };
-    let used = used.unwrap_or_else(|| EMBEDDED_KERNEL.to_owned());
     if scene.json {
         let listed: Vec<_> = found
             .iter()

@@ -11,7 +11,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{RichText, Ui};
 use engine::KernelStateMove;
-use host::kernel_states::{NoteStates, StateGraphRow, list_states, state_graph};
+use host::kernel_states::{NoteStates, StateBudget, StateGraphRow, list_states, state_graph, workspace_state_bytes};
 use host::science_pack::{PACK_WHEEL_BYTES, megabytes};
 use state_comparison::StateComparisonForm;
 use std::path::PathBuf;
@@ -79,10 +79,19 @@ pub enum SavedStatesChange {
     SaveVariables,
 }
 
-/// A note's states, and how long it took to read them.
+/// A note's states, the space of all notes' states, and how long it took to read them.
 struct StatesRead {
     states: NoteStates,
+    space: StateSpace,
     took: Duration,
+}
+
+/// Disk space for saved states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StateSpace {
+    /// Size of all notes' states in bytes.
+    all_notes_bytes: u64,
+    budget: StateBudget,
 }
 
 /// The dialog for a note's saved states.
@@ -96,6 +105,7 @@ pub struct SavedStatesForm {
     /// Whether the note's variables are saved.
     pub support: ForkSupport,
     states: Option<NoteStates>,
+    space: Option<StateSpace>,
     /// The place of each state in the graph.
     graph: Vec<StateGraphRow>,
     is_reading: bool,
@@ -137,6 +147,7 @@ impl SavedStatesForm {
             workspace,
             support,
             states: None,
+            space: None,
             graph: Vec::new(),
             is_reading: false,
             read_at: None,
@@ -247,14 +258,14 @@ impl SavedStatesForm {
 
     /// Reads the states on a thread, if they are missing or old.
     fn read_states(&mut self, ctx: &egui::Context) {
-        while let Ok(StatesRead { states, took }) = self.read.1.try_recv() {
+        while let Ok(StatesRead { states, space, took }) = self.read.1.try_recv() {
             self.is_reading = false;
             self.read_interval = READ_INTERVAL.max(took * READ_PAUSE_FACTOR);
             if let Some(problem) = &states.problem {
                 self.trouble = Some(ui::text::sentence(problem));
             }
             self.graph = state_graph(&states.states);
-            self.states = Some(states);
+            (self.states, self.space) = (Some(states), Some(space));
         }
         // A state is saved after its cell's output arrives, so the list may be older than the last state.
         let is_old = self.read_at.is_none_or(|at| at.elapsed() >= self.read_interval);
@@ -265,7 +276,11 @@ impl SavedStatesForm {
             std::thread::spawn(move || {
                 let begun = Instant::now();
                 let states = list_states(&workspace, note);
-                let _ = tell.send(StatesRead { states, took: begun.elapsed() }); // the dialog may be closed
+                let space = StateSpace {
+                    all_notes_bytes: workspace_state_bytes(&workspace),
+                    budget: StateBudget::of(&workspace),
+                };
+                let _ = tell.send(StatesRead { states, space, took: begun.elapsed() }); // the dialog may be closed
                 wake.request_repaint();
             });
         }

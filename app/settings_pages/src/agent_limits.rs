@@ -1,5 +1,5 @@
-//! Settings of agents that are typed: when traces are followed, limits of cost and time, fallback models, and limits of
-//! the sandbox. They are in `config.yaml`, which checks what is typed.
+//! Settings that are typed: when agents follow traces, limits of cost and time, fallback models, limits of the sandbox,
+//! and the space for saved variables. They are in `config.yaml`, which checks what is typed.
 
 use crate::config_rows::ConfigRows;
 use agent::config::AgentConfig;
@@ -172,9 +172,44 @@ static SETTINGS: [TypedSetting; 18] = [
     },
 ];
 
-/// Draws the settings.
+/// Disk space for saved variables. They belong to the page of notes.
+static STATE_SETTINGS: [TypedSetting; 2] = [
+    TypedSetting {
+        name: "Space for a note's saved variables",
+        about: "Megabytes. Beyond them, older states are thinned. Going back to one then runs its cells again.",
+        keys: ["kernels", "states_budget_mb"],
+        hint: "512",
+        kept: |config| config.kernels.states_budget_mb.to_string(),
+        value: |typed| match typed {
+            "" => AgentConfig::default().kernels.states_budget_mb.into(),
+            typed => number(typed),
+        },
+    },
+    TypedSetting {
+        name: "Space for all saved variables",
+        about: "Megabytes for all notes. Beyond them, states of the notes that ran longest ago are thinned.",
+        keys: ["kernels", "workspace_states_budget_mb"],
+        hint: "4096",
+        kept: |config| config.kernels.workspace_states_budget_mb.to_string(),
+        value: |typed| match typed {
+            "" => AgentConfig::default().kernels.workspace_states_budget_mb.into(),
+            typed => number(typed),
+        },
+    },
+];
+
+/// Draws the settings of agents.
 pub(crate) fn show(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: &AgentConfig) {
-    for setting in &SETTINGS {
+    show_typed(&SETTINGS, rows, lines, config);
+}
+
+/// Draws the settings of saved variables.
+pub(crate) fn show_saved_variables(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: &AgentConfig) {
+    show_typed(&STATE_SETTINGS, rows, lines, config);
+}
+
+fn show_typed(settings: &[TypedSetting], rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: &AgentConfig) {
+    for setting in settings {
         let kept = (setting.kept)(config);
         let typed = rows.show_row(lines, setting.name, setting.about, |ui| text(ui, setting.name, &kept, setting.hint));
         if let Some(typed) = typed {

@@ -66,14 +66,30 @@ impl ProviderSettings {
         }
     }
 
+    /// Draws the settings of saved variables, which stand on the page of notes.
+    pub fn show_saved_variables(
+        &mut self,
+        lines: &mut SettingsRows<'_>,
+        agents: &RunsState,
+        wishes: &mut Vec<Command>,
+    ) {
+        self.read_setup(wishes);
+        if let Some(setup) = agents.setup() {
+            agent_limits::show_saved_variables(&mut self.rows, lines, &setup.config);
+        }
+    }
+
+    /// Has the configuration read when the settings open, and after each change.
+    fn read_setup(&mut self, wishes: &mut Vec<Command>) {
+        let is_first = !std::mem::replace(&mut self.asked, true);
+        if self.rows.receive() || is_first {
+            wishes.push(Command::ReadSetup);
+        }
+    }
+
     /// Draws the page.
     pub fn show(&mut self, lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
-        if !std::mem::replace(&mut self.asked, true) {
-            wishes.push(Command::ReadSetup);
-        }
-        if self.rows.receive() {
-            wishes.push(Command::ReadSetup);
-        }
+        self.read_setup(wishes);
         self.connect(lines, wishes);
         let path = self.folder.join(CONFIG_FILE);
         lines.show_matching_row("Configuration", &path.display().to_string(), |ui| {

@@ -485,6 +485,8 @@ pub struct ToolOutcome {
     pub found_nothing: bool,
     /// Whether it failed because there's no file of that name.
     pub is_missing: bool,
+    /// The execution of the cell that it ran.
+    pub execution: Option<store::ExecutionId>,
 }
 
 /// Returns the beginning and end of a text, in whole lines unless they're too long, and how much is left out between

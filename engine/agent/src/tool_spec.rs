@@ -119,7 +119,7 @@ impl ToolSpec {
             ToolSource::Server { server, tool } => (format!("mcp:{server}/{tool}"), String::new()),
         };
         let hash = hash_definition(&self.source, &self.description, &self.parameters, &self.permissions);
-        StepTool { id, version, hash, arguments: None }
+        StepTool { id, version, hash, arguments: None, execution: None }
     }
 
     /// Returns who made the tool, as in tool files: `system`, `user`, or `server`.

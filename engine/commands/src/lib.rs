@@ -539,6 +539,11 @@ command_table!(
                     "the kernel from now on; without NOTE: that of notes that name none"
                 ),
                 command_argument(
+                    "interpreter",
+                    ArgumentForm::Value,
+                    "with --use env: the Python that runs the note's cells on this device, such as one of conda"
+                ),
+                command_argument(
                     "allow",
                     ArgumentForm::Value,
                     "the print of a kernel that others can change, as it was shown: run it"

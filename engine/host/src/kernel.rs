@@ -438,7 +438,7 @@ impl RunningKernels {
         let place = folder.clone();
         let budget = saves_state.then(|| self.workspace.clone()).zip(owner.map(|(note, _)| note));
         let jupyter = kernel.filter(|_| kind == KernelKind::Jupyter).cloned();
-        let packages = kernel.and_then(|kernel| kernel.packages.clone());
+        let (packages, chosen) = (kernel.and_then(|kernel| kernel.packages.clone()), grant.interpreter.clone());
         let (started, still) = (process.clone(), alive.clone());
         let workspace = self.workspace.clone();
         std::thread::spawn(move || {
@@ -464,7 +464,7 @@ impl RunningKernels {
                 } else if kind == KernelKind::Environment {
                     let root = place.root.canonicalize()?;
                     let place = (folder.original_path(), root.as_path());
-                    environment::configure_environment_kernel(&mut command, place, packages.as_ref())?;
+                    environment::configure_environment_kernel(&mut command, place, packages.as_ref(), chosen)?;
                 }
                 launch_process(command, &started, queue)
             });

@@ -9,6 +9,7 @@
 //! stack, owns the interpreter and runs one cell after the other.
 
 mod cell;
+mod chosen_interpreter;
 #[cfg(target_os = "linux")]
 mod environment;
 mod interpreter;
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+pub use chosen_interpreter::{InterpreterError, check_interpreter};
 #[cfg(target_os = "linux")]
 pub use environment::{EnvironmentKernel, run_environment_kernel};
 use interrupt::{InterruptGate, InterruptTicket};

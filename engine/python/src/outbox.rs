@@ -18,6 +18,8 @@ use crate::requests::empty_header;
 const MAX_STREAM_BYTES: usize = 8 << 20;
 /// Maximum amount of displayed data, as JSON, that a cell may send.
 const MAX_DISPLAY_BYTES: usize = 64 << 20;
+/// Maximum size of the errors, as JSON, that a cell may send. Code in a sandbox can send any number of them.
+const MAX_ERROR_BYTES: usize = 1 << 20;
 /// Maximum recorded output of a cell whose result is cached.
 const MAX_RECORDED_BYTES: usize = 16 << 20;
 /// Amount of buffered text that is sent at once.
@@ -66,6 +68,7 @@ struct OutboxState {
     /// Amount of its limits that the cell has used. At the limit, further output is dropped.
     streamed: usize,
     displayed: usize,
+    failed: usize,
     /// Recorded output of the cell (message type and content). `None` if it isn't recorded or is too large.
     record: Option<Vec<Value>>,
     recorded: usize,
@@ -99,6 +102,7 @@ impl KernelOutbox {
             flushed: now,
             streamed: 0,
             displayed: 0,
+            failed: 0,
             record: None,
             recorded: 0,
         };
@@ -115,8 +119,7 @@ impl KernelOutbox {
         let Some(mut state) = self.lock() else { return };
         state.flush();
         state.parent = parent;
-        state.streamed = 0;
-        state.displayed = 0;
+        (state.streamed, state.displayed, state.failed) = (0, 0, 0);
     }
 
     /// Starts to record what the cell shows.
@@ -162,6 +165,22 @@ impl KernelOutbox {
         } else {
             state.displayed = MAX_DISPLAY_BYTES;
             state.send_notice("display limit of 64 MiB reached; the rest is dropped\n");
+        }
+    }
+
+    /// Sends an error of the cell, unless its errors are too large already.
+    pub fn send_error(&self, content: Value) {
+        let Some(mut state) = self.lock() else { return };
+        if state.failed >= MAX_ERROR_BYTES {
+            return;
+        }
+        state.flush();
+        let line = state.encode_message("error", None, content);
+        state.failed = state.failed.saturating_add(line.len());
+        if state.failed < MAX_ERROR_BYTES {
+            state.write_line(&line);
+        } else {
+            state.send_notice("error limit of 1 MiB reached; the rest is dropped\n");
         }
     }
 
@@ -351,5 +370,21 @@ mod tests {
         assert_eq!(sent.iter().filter(|(kind, _)| kind == "\"display_data\"").count(), 3);
         assert_eq!(streams(&sent, "stderr"), "display limit of 64 MiB reached; the rest is dropped\n");
         assert_eq!(sent.len(), 4);
+    }
+
+    #[test]
+    fn a_cell_sends_no_more_errors_than_its_limit() {
+        let (outbox, messages) = outbox();
+        let words = "x".repeat(400 << 10);
+        for _ in 0..5 {
+            outbox.send_error(json!({"ename": "E", "evalue": words, "traceback": []}));
+        }
+        let errors = |sent: &[(String, Value)]| sent.iter().filter(|(kind, _)| kind.as_str() == "\"error\"").count();
+        let sent = messages();
+        assert_eq!((errors(&sent), sent.len()), (2, 3));
+        assert_eq!(streams(&sent, "stderr"), "error limit of 1 MiB reached; the rest is dropped\n");
+        outbox.begin_reply(empty_header());
+        outbox.send_error(json!({"ename": "E", "evalue": "", "traceback": []}));
+        assert_eq!(errors(&messages()), 3);
     }
 }

@@ -1,8 +1,9 @@
 """Guest side of the science kernel: passes requests to `Cells`, and its messages to the host.
 
-Run once per instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. It lives in
-the module `_tracebook_cells`, so that the cells' `__main__` contains no name of ours. Its state is the guest's memory,
-which is saved and restored with everything else.
+Run once per instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend, and
+`FOLDERS`, the paths of the folders that this instance sees, in the order of their descriptors. It lives in the module
+`_tracebook_cells`, so that the cells' `__main__` contains no name of ours. Its state is the guest's memory, which is
+saved and restored with everything else.
 """
 
 import builtins
@@ -119,6 +120,9 @@ sys.path.insert(0, _FOLDER)
 # The first descriptor that a file of a cell can have.
 _first = os.open("/dev/null", os.O_RDONLY) if os.path.exists("/dev/null") else 3
 _open_files = []
+# The C library in this memory knows folders by their descriptors, also after a restore into another instance.
+_folders = FOLDERS
+del FOLDERS
 
 cells = _harness.Cells(_send, _ask)
 
@@ -136,17 +140,24 @@ def _note_files():
     found = [number for number in range(4, _FILES_LIMIT) if _is_file(number)]
     if not found:
         return
-    import gc
-
-    for value in gc.get_objects():
-        raw = getattr(value, "raw", None) if isinstance(value, io.BufferedIOBase) else value
-        if isinstance(raw, io.FileIO) and not raw.closed and raw.fileno() in found and isinstance(raw.name, str):
+    for raw in _files_of(found):
+        if isinstance(raw.name, str):
             flags = {"rb": os.O_RDONLY, "wb": os.O_WRONLY, "ab": os.O_WRONLY | os.O_APPEND}.get(raw.mode, os.O_RDWR)
             place = raw.tell() if raw.seekable() else 0
             entry = (raw.fileno(), os.path.join(os.getcwd(), raw.name), flags, place)
             if entry not in _open_files:
                 _open_files.append(entry)
     _open_files.sort()
+
+
+def _files_of(numbers):
+    """Yields the open file objects with one of these descriptors."""
+    import gc
+
+    for value in gc.get_objects():
+        raw = getattr(value, "raw", None) if isinstance(value, io.BufferedIOBase) else value
+        if isinstance(raw, io.FileIO) and not raw.closed and raw.fileno() in numbers:
+            yield raw
 
 
 def _is_file(number):
@@ -182,9 +193,15 @@ def look(request):
     _door("reply", getattr(cells, kind)(*content))
 
 
-def restored():
-    """Reopens the files that were open when this state was saved. A file that no longer exists stays closed."""
-    gone = []
+def restored(folders):
+    """Reopens the files that were open when this state was saved. A file that no longer exists stays closed.
+
+    Replies with the folders of this memory. If the instance's aren't the same, it opens nothing and replies so.
+    """
+    if json.loads(folders)[: len(_folders)] != _folders:
+        _door("reply", {"folders": _folders})
+        return
+    gone = {}
     held = []
     for number, path, flags, place in _open_files:
         try:
@@ -197,9 +214,16 @@ def restored():
                 os.lseek(opened, place, os.SEEK_SET)
             else:
                 os.close(opened)
-                gone.append(path)
+                gone[number] = path
         except OSError:
-            gone.append(path)
+            gone[number] = path
     for number in held:
         os.close(number)
-    _door("reply", {"gone": gone})
+    if gone:
+        # Another file may get their numbers, and must not be taken for them.
+        for raw in list(_files_of(gone)):
+            try:
+                raw.close()
+            except OSError:
+                pass  # there is nothing to close
+    _door("reply", {"gone": list(gone.values()), "folders": _folders})

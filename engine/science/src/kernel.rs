@@ -39,6 +39,8 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Path of the note's folder in the guest.
 const NOTE_FOLDER: &str = "/note";
+/// Folder of a kernel's scratch that stays empty. It stands for folders whose grant was revoked.
+const REVOKED_FOLDER: &str = "revoked";
 /// Path of the home folder in the guest.
 const HOME_FOLDER: &str = "/home";
 /// Python code of the guest's side.
@@ -189,6 +191,7 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     let arguments = ScienceArguments::from_args(words);
     let mut reach = SandboxGrants::from_args(words);
     let mut folders = guest_folders(&reach);
+    let (file, own_grant) = (granted_file(&reach), grant_with_own_files(&reach, &arguments));
     python::close_inherited();
     python::protocol::die_with_parent();
     if let Some(states) = &arguments.compare {
@@ -201,20 +204,30 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(path) = own_grant {
+        eprintln!(
+            "tracebook kernel: the kernel science can't reach {}, because Tracebook's own files are in the same \
+             folder; grant a folder without them",
+            path.display()
+        );
+        return ExitCode::FAILURE;
+    }
     // The kernel can access the pack and the note's states. The guest can't: it only sees `folders`.
     reach.network = false;
     reach.read.push(arguments.pack.clone());
     if let Some(scratch) = &arguments.scratch {
         // Caches of packages must not be among the user's notes.
-        for (name, guest) in [("home", HOME_FOLDER), ("tmp", "/tmp")] {
+        for (name, guest) in [("home", Some(HOME_FOLDER)), ("tmp", Some("/tmp")), (REVOKED_FOLDER, None)] {
             let host = scratch.join(name);
             if let Err(error) = std::fs::create_dir_all(&host) {
                 eprintln!("tracebook kernel: cannot make {}: {error}", host.display());
                 return ExitCode::FAILURE;
             }
             // Inserted before granted folders, because saved memory refers to folders by number, and grants change.
-            let at = folders.len().min(1);
-            folders.insert(at, GuestFolder { host, guest: guest.to_owned(), write: true });
+            if let Some(guest) = guest {
+                let at = folders.len().min(1);
+                folders.insert(at, GuestFolder { host, guest: guest.to_owned(), write: true });
+            }
         }
         reach.write.push(scratch.clone());
     }
@@ -232,6 +245,14 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
         }
     };
     CellSandbox::enter(reach);
+    if let Some(file) = file.filter(|_| !can_grant_files()) {
+        eprintln!(
+            "tracebook kernel: the kernel science can't reach a single file on this computer; grant the folder of {} \
+             instead",
+            file.display()
+        );
+        return ExitCode::FAILURE;
+    }
     let outbox = KernelOutbox::install(output);
     let clock: Arc<CellClock> = Arc::default();
     let (work, queue) = channel();
@@ -318,21 +339,54 @@ fn compare_states(arguments: &ScienceArguments, mut reach: SandboxGrants, (a, b)
     }
 }
 
-/// Returns the folders that cells see: the note's folder, and those that were granted.
+/// Returns the folders that cells see: the note's folder, those that were granted, and those of granted files. The
+/// sandbox closes what lies beside a granted file; see [`can_grant_files`].
 fn guest_folders(reach: &SandboxGrants) -> Vec<GuestFolder> {
-    let mut folders = Vec::new();
+    let mut folders: Vec<GuestFolder> = Vec::new();
     if let Ok(host) = std::env::current_dir() {
         folders.push(GuestFolder { host, guest: NOTE_FOLDER.to_owned(), write: true });
     }
     for (paths, write) in [(&reach.read, false), (&reach.write, true)] {
-        let dirs = paths.iter().filter(|path| path.is_dir());
-        folders.extend(dirs.map(|path| GuestFolder {
-            host: path.clone(),
-            guest: path.to_string_lossy().into_owned(),
-            write,
-        }));
+        for path in paths {
+            let folder = if path.is_file() { path.parent() } else { Some(path.as_path()).filter(|path| path.is_dir()) };
+            let Some(host) = folder else { continue }; // it's gone
+            match folders.iter_mut().find(|known| known.host == host && known.guest != NOTE_FOLDER) {
+                Some(known) => known.write |= write,
+                None => folders.push(GuestFolder {
+                    host: host.to_owned(),
+                    guest: host.to_string_lossy().into_owned(),
+                    write,
+                }),
+            }
+        }
     }
     folders
+}
+
+/// Returns a granted path whose folder holds files of the kernel itself. The guest could reach them there, because the
+/// sandbox leaves them to the kernel.
+fn grant_with_own_files(reach: &SandboxGrants, arguments: &ScienceArguments) -> Option<PathBuf> {
+    let own = [Some(&arguments.pack), arguments.states.as_ref(), arguments.scratch.as_ref()];
+    // A note's first kernel creates its folders.
+    let real = |path: &PathBuf| path.ancestors().find_map(|above| above.canonicalize().ok());
+    let own: Vec<PathBuf> = own.into_iter().flatten().filter_map(real).collect();
+    let holds_own = |path: &&PathBuf| {
+        let folder = if path.is_file() { path.parent() } else { Some(path.as_path()) };
+        let folder = folder.and_then(|folder| folder.canonicalize().ok());
+        folder.is_some_and(|folder| own.iter().any(|path| path.starts_with(&folder)))
+    };
+    reach.read.iter().chain(&reach.write).find(holds_own).cloned()
+}
+
+/// Returns a granted path that is a file.
+fn granted_file(reach: &SandboxGrants) -> Option<PathBuf> {
+    reach.read.iter().chain(&reach.write).find(|path| path.is_file()).cloned()
+}
+
+/// Returns whether the active sandbox opens a granted file to the guest without the other files of its folder, which
+/// WebAssembly alone can't separate.
+fn can_grant_files() -> bool {
+    cfg!(target_os = "linux") && CellSandbox::get().to_json()["files"] == true
 }
 
 /// Returns the guest's path of a script, which is in the kernel's folder.
@@ -343,7 +397,12 @@ fn guest_script(file: &str) -> String {
 
 struct ScienceKernel {
     pack: LoadedPack,
+    /// The folders that a fresh instance sees.
+    granted: Vec<GuestFolder>,
+    /// The folders that the current instance sees, in the order in which its memory knows them.
     folders: Vec<GuestFolder>,
+    /// An empty folder.
+    revoked: PathBuf,
     outbox: &'static KernelOutbox,
     clock: Arc<CellClock>,
     machine: Machine,
@@ -402,9 +461,13 @@ impl ScienceKernel {
         }
         let reply = Arc::default();
         let machine = start_machine(&pack, &folders, outbox, clock, &reply)?;
+        let scratch = arguments.scratch.as_ref();
         let mut kernel = ScienceKernel {
             pack,
+            granted: folders.clone(),
             folders,
+            revoked: scratch
+                .map_or_else(|| arguments.pack.join(LIBRARY_FOLDER), |scratch| scratch.join(REVOKED_FOLDER)),
             outbox,
             clock: clock.clone(),
             machine,
@@ -456,15 +519,21 @@ impl ScienceKernel {
         let literal = |text: &str| Value::from(text).to_string();
         let program = format!(
             "import sys, types\nm = types.ModuleType('_tracebook_cells')\nsys.modules['_tracebook_cells'] = m\n\
-             m.HARNESS = {}\nm.BACKEND = {}\nexec(compile({}, '<tracebook>', 'exec'), m.__dict__)\n",
+             m.HARNESS = {}\nm.BACKEND = {}\nm.FOLDERS = {}\nexec(compile({}, '<tracebook>', 'exec'), m.__dict__)\n",
             literal(python::CPYTHON_HARNESS),
             literal(python::MATPLOTLIB_BACKEND),
+            json!(self.folder_names()),
             literal(GUEST_SOURCE)
         );
         match self.machine.turn(&program) {
             TurnEnd::Returned(0) => Ok(()),
             TurnEnd::Returned(_) | TurnEnd::Lost => Err(ScienceError::OtherProgram),
         }
+    }
+
+    /// Returns the guest's paths of the folders that the instance sees.
+    fn folder_names(&self) -> Vec<&str> {
+        self.folders.iter().map(|folder| folder.guest.as_str()).collect()
     }
 
     /// Calls a function of the guest's code with JSON arguments. Returns its reply, or `None` if there is none.
@@ -635,7 +704,8 @@ fn start_machine(
                 answer = Value::from(clock.wait_for_answer()).to_string().into_bytes();
             }
             "display_data" | "update_display_data" | "execute_result" => outbox.send_display(&kind, content),
-            "error" | "clear_output" => outbox.send(&kind, content),
+            "error" => outbox.send_error(content),
+            "clear_output" => outbox.send(&kind, content),
             _ => return None,
         }
         Some(answer)

@@ -56,6 +56,10 @@ pub struct KernelGrant {
     pub read: Vec<PathBuf>,
     /// Absolute paths of folders and files that the cells may read and write.
     pub write: Vec<PathBuf>,
+    /// Absolute path of the Python that runs the cells where their kernel is an environment; `None`: the one of the
+    /// note's own environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<PathBuf>,
 }
 
 impl KernelGrant {
@@ -64,7 +68,7 @@ impl KernelGrant {
         *self == KernelGrant::default()
     }
 
-    /// Describes the grant for the user.
+    /// Describes for the user what the cells may access.
     pub fn describe(&self) -> String {
         let list =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");

@@ -127,6 +127,7 @@ fn grant_in_fork(granted: &KernelGrant, project: &Path, fork: &Path) -> KernelGr
         network: granted.network,
         read: read.filter(beside).map(|path| moved(path).unwrap_or_else(|| path.clone())).collect(),
         write: granted.write.iter().filter_map(moved).collect(),
+        interpreter: granted.interpreter.clone(),
     }
 }
 
@@ -141,10 +142,11 @@ mod tests {
             network: true,
             read: paths(&["/data", "/home/me/project/in", "/home/me"]),
             write: paths(&["/home/me/project/out", "/results"]),
+            interpreter: Some(PathBuf::from("/opt/python")),
         };
         let here = grant_in_fork(&granted, Path::new("/home/me/project"), Path::new("/w/forks/a/a"));
         assert_eq!(here.write, paths(&["/w/forks/a/a/out"]));
         assert_eq!(here.read, paths(&["/data", "/w/forks/a/a/in", "/results"]));
-        assert!(here.network);
+        assert!(here.network && here.interpreter == granted.interpreter);
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 impl Kernel {
     /// Waits for the next message of a type and returns its content.
-    fn next(&self, kind: &str) -> Value {
+    pub(super) fn next(&self, kind: &str) -> Value {
         loop {
             let message = self.message();
             if message["header"]["msg_type"] == kind {
@@ -16,21 +16,21 @@ impl Kernel {
     }
 
     /// Sends a request about code; `|` marks the cursor.
-    fn look(&mut self, kind: &str, code: &str) -> Value {
+    pub(super) fn look(&mut self, kind: &str, code: &str) -> Value {
         let at = code.chars().position(|c| c == '|').expect("a place");
         self.send(&format!("{kind}_request"), json!({"code": code.replacen('|', "", 1), "cursor_pos": at}));
         self.next(&format!("{kind}_reply"))
     }
 
     /// The completions in order, and the range of characters that they replace.
-    fn offered(&mut self, code: &str) -> (Vec<String>, u64, u64) {
+    pub(super) fn offered(&mut self, code: &str) -> (Vec<String>, u64, u64) {
         let reply = self.look("complete", code);
         let names = reply["matches"].as_array().expect("matches").iter();
         let names = names.map(|name| name.as_str().expect("a name").to_owned()).collect();
         (names, reply["cursor_start"].as_u64().expect("a start"), reply["cursor_end"].as_u64().expect("an end"))
     }
 
-    fn described(&mut self, code: &str) -> String {
+    pub(super) fn described(&mut self, code: &str) -> String {
         self.look("inspect", code)["data"]["text/plain"].as_str().unwrap_or("nothing").to_owned()
     }
 }

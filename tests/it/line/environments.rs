@@ -7,6 +7,8 @@ use crate::kernel::python_setup::{python_with_venv, variables_offline, variables
 use crate::program::{Done, House, finish};
 use serde_json::json;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const NOTE: &str = "# A\n\n```python\nimport boats\nprint('boats', boats.fleet)\n```\n";
 
@@ -85,6 +87,109 @@ fn packages_are_installed_locked_and_shared() {
         "{}",
         notes.note("a.md")
     );
+}
+
+/// With the real uv, which `TRACEBOOK_UV` names (`.ci/run` brings it). Without it this fails in CI and is skipped
+/// elsewhere.
+#[test]
+fn uv_installs_and_locks_with_hashes_where_it_is_found() {
+    let uv = std::env::var_os("TRACEBOOK_UV");
+    let is_ci = std::env::var_os("TRACEBOOK_CI").is_some();
+    assert!(uv.is_some() || !is_ci, "TRACEBOOK_UV must name uv where TRACEBOOK_CI is set");
+    let Some(uv) = uv else {
+        eprintln!("skipped: TRACEBOOK_UV isn't set");
+        return;
+    };
+    let Some(mut notes) = Notes::with(&[("a.md", NOTE)]) else { return };
+    std::os::unix::fs::symlink(uv, notes.house.path("programs/uv")).expect("linked");
+    // Packages come from the folder of wheels only.
+    notes.variables.push(("UV_OFFLINE".to_owned(), "1".into()));
+    let said = notes.run(&["kernels", "env", "a", "--add", "boats"]).good().text();
+    for part in ["/uv venv ", "/uv pip compile ", "/uv pip install ", "with boats==1.0 is ready"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let lock = notes.note("a.md.lock");
+    assert!(lock.contains("\nboats==1.0 \\\n    --hash=sha256:"), "{lock}");
+    assert_eq!(notes.run(&["run", "a"]).good().text(), "boats 3\n");
+    // From the lock file.
+    std::fs::remove_dir_all(notes.house.path("kernels/environments")).expect("removed");
+    let said = notes.run(&["kernels", "env", "a", "--sync"]).good().text();
+    assert!(said.contains("/uv pip install ") && !said.contains("/uv pip compile "), "{said}");
+    assert_eq!((notes.note("a.md.lock"), notes.run(&["run", "a"]).good().text()), (lock, "boats 3\n".to_owned()));
+}
+
+/// Creates an environment, whose Python the program doesn't find by itself.
+fn make_environment(folder: &Path) -> PathBuf {
+    let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(folder).output();
+    let made = made.expect("there is a python3");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    folder.join("bin/python")
+}
+
+fn write_script(house: &House, name: &str, text: &str) -> PathBuf {
+    house.write(name, text.as_bytes());
+    let path = house.path(name);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    path
+}
+
+#[test]
+fn any_interpreter_of_the_users_runs_a_note_for_which_it_is_chosen() {
+    let text = "```python\nimport sys\nprint(sys.prefix)\n```\n";
+    let house = House::with(&[("a.md", text), ("b.md", text)]);
+    let python = make_environment(&house.path("elsewhere/env"));
+    let python = python.to_str().expect("text");
+    let prefix = "elsewhere/env\n";
+    let choose = |note: &str, path: &str| house.run(&["kernels", note, "--use", "env", "--interpreter", path]);
+    let said = choose("a", python).good().text();
+    assert!(said.contains("* environment") && said.contains(&format!("runs {python}")), "{said}");
+    assert!(house.run(&["run", "a"]).good().text().ends_with(prefix));
+    // It's kept for this note, also when folders are granted, and for no other.
+    house.run(&["grant", "a", "--network"]).good();
+    house.run(&["grant", "a", "--none"]).good();
+    assert!(house.run(&["run", "a"]).good().text().ends_with(prefix));
+    house.run(&["kernels", "b", "--use", "env"]).good();
+    let done = house.run(&["run", "b"]).code(1);
+    assert!(format!("{}{}", done.text(), done.err).contains("no environment yet"), "{done:?}");
+    // Its cells stay behind the walls.
+    house.write("secret.txt", b"PRIVATE");
+    house.write("notes/a.md", b"---\nkernel: env\n---\n```python\nopen('../secret.txt').read()\n```\n");
+    let done = house.run(&["run", "a"]).code(1);
+    assert!(done.text().contains("PermissionError") && !done.text().contains("PRIVATE"), "{done:?}");
+    // A shim, such as those of pyenv, leads to the Python itself.
+    let shim = write_script(&house, "shims/python", &format!("#!/bin/sh\nexec '{python}' \"$@\"\n"));
+    let said = choose("b", shim.to_str().expect("text")).good().text();
+    assert!(said.contains(&format!("runs {python}")), "{said}");
+    assert!(house.run(&["run", "b"]).good().text().ends_with(prefix));
+    // Without one, it's the note's own environment again.
+    house.run(&["kernels", "b", "--use", "env"]).good();
+    house.run(&["run", "b"]).code(1);
+    std::fs::remove_dir_all(house.path("elsewhere")).expect("removed");
+    let said = house.run(&["kernels", "a"]).good().text();
+    assert!(said.contains("can't run yet: ") && said.contains("it's gone; choose another"), "{said}");
+}
+
+#[test]
+fn what_is_no_interpreter_is_not_chosen() {
+    let house = House::with(&[("a.md", "# A\n")]);
+    make_environment(&house.path("notes/env"));
+    house.write("plain.txt", b"text");
+    write_script(&house, "old", "#!/bin/sh\nprintf '\\ttracebook\\t3\\t7\\t/usr/bin/python3.7\\n'\n");
+    write_script(&house, "other", "#!/bin/sh\necho hello\n");
+    for (path, why) in [
+        ("nowhere/python", "there's no such program"),
+        ("notes", "is a folder; name the Python in it"),
+        ("plain.txt", "can't be started"),
+        ("old", "is Python 3.7; cells need 3.9 or newer"),
+        ("other", "isn't a Python that answers"),
+        ("notes/env/bin/python", "is in a folder that cells and agents can write"),
+    ] {
+        house.run(&["kernels", "a", "--use", "env", "--interpreter", path]).refused(2, why);
+    }
+    for words in [&["kernels", "a", "--interpreter", "old"][..], &["kernels", "--use", "env", "--interpreter", "old"]] {
+        house.run(words).refused(2, "--interpreter needs a note and --use env");
+    }
+    assert_eq!(house.read("notes/a.md"), b"# A\n");
 }
 
 #[test]

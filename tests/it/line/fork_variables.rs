@@ -68,6 +68,12 @@ fn a_run_works_with_a_copy_of_the_variables_which_is_adopted_as_a_fork_of_theirs
     assert_eq!(again["variables"], json!([]), "once is enough");
     let states = forked.run(&["kernels", "states", "a"]).good().text();
     assert!(states.contains("[try]") && states.contains("the current fork is main"), "{states}");
+    // The run's step names the execution that left the state.
+    let ran = lines.iter().rev().find(|line| line["type"] == "tool_result").expect("a result");
+    let execution = &ran["usedTool"]["execution"];
+    let states = forked.run(&["kernels", "states", "a", "--json"]).good().json();
+    let states = states.as_array().expect("a list");
+    assert!(execution.is_string() && states.iter().any(|state| state["execution"] == *execution), "{ran} {states:?}");
     let compared = forked.run(&["kernels", "compare", "a", "main", "try"]).good().text();
     assert!(compared.contains("differs: x"), "{compared}");
     assert!(

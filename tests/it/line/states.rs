@@ -390,6 +390,41 @@ fn figures_of_matplotlib_are_data() {
 }
 
 #[test]
+fn figures_of_seaborn_are_data() {
+    let note = "---\nkernel: science\n---\n```python\nimport pandas as pd\nimport seaborn as sns\n\
+                frame = pd.DataFrame({'dose': [1, 2, 3, 4] * 2, 'effect': [1, 3, 2, 5, 2, 4, 4, 6], \
+                'group': list('aaaabbbb')})\n\
+                sns.scatterplot(data=frame, x='dose', y='effect', hue='group');\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    let said = science.run(&["run", "a", "--json"]).good().text();
+    assert!(said.contains("application/vnd.tracebook.figure+json") && said.contains("display_list"), "{said:.2000}");
+    assert!(said.contains("image/png"), "{said:.2000}");
+}
+
+/// Files that were open are open again where they were. One that's gone is closed, so that no other is taken for it.
+#[test]
+fn open_files_are_open_again_after_a_restore() {
+    let note = "---\nkernel: science\n---\n```python\nlog = open('log.txt', 'a')\nlog.write('one\\n')\n\
+                lines = open('lines.txt', 'rb', buffering=0)\nprint(lines.read(4))\n```\n\n```python\n\
+                log.write('two\\n')\nlog.flush()\nprint(lines.read(4), lines.tell(), \
+                open('log.txt').read().split())\n```\n\n```python\nother = open('log.txt')\n\
+                try: print(lines.read(4))\nexcept ValueError as error: print(error)\n\
+                log.write('three\\n')\nlog.close()\nprint(other.read().split())\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    science.house.write("notes/lines.txt", b"one\ntwo\nthree\n");
+    assert_eq!(science.run(&["run", "a", "--cell", "1"]).good().text(), "b'one\\n'\n");
+    // Each command is a process of its own.
+    let said = science.run(&["run", "a", "--cell", "2"]).good().text();
+    assert_eq!(said, "b'two\\n' 8 ['one', 'two']\n");
+    std::fs::remove_file(science.house.path("notes/lines.txt")).expect("removed");
+    let done = science.run(&["run", "a", "--cell", "3"]).code(0);
+    let said = format!("{}{}", done.text(), done.err);
+    assert!(said.contains("Files that were open are closed now: /note/lines.txt."), "{said}");
+    assert!(said.contains("I/O operation on closed file\n['one', 'two', 'three']\n"), "{said}");
+    assert_eq!(science.house.read("notes/log.txt"), b"one\ntwo\nthree\n");
+}
+
+#[test]
 fn a_loop_is_stopped_and_variables_stay() {
     let note = "---\nkernel: science\n---\n```python\nkept = 1\n```\n\n```python timeout=1\nwhile True:\n    kept += \
                 1\n```\n\n```python\nprint('kept', kept)\n```\n";

@@ -133,6 +133,33 @@ fn limits_of_agents_are_typed_in_the_window() {
     assert!(written.contains("follow_confidence: 0.8"), "{written}");
 }
 
+#[test]
+fn the_space_for_saved_variables_is_a_setting_of_notes() {
+    let (bench, mut window) = configured("# mine\n");
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Notes and files").click();
+    let field = "Space for a note's saved variables";
+    until(&mut window, "the field", |window| window.query_by_role_and_label(Role::TextInput, field).is_some());
+    for (label, typed, written) in [
+        (field, "100", "states_budget_mb: 100"),
+        ("Space for all saved variables", "900", "workspace_states_budget_mb: 900"),
+    ] {
+        fill(&mut window, label, typed);
+        until(&mut window, "it is written", |_| config(&bench).contains(written));
+    }
+    fill(&mut window, field, "much");
+    until(&mut window, "it is refused", |window| window.query_all_by_label_contains("much").next().is_some());
+    assert!(config(&bench).starts_with("# mine\n") && loaded(&bench).kernels.states_budget_mb == 100);
+    // An empty field is the default.
+    window.get_by_role_and_label(Role::TextInput, field).focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    press(&mut window, NONE, Key::Delete);
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is the default", |_| loaded(&bench).kernels.states_budget_mb == 512);
+    assert_eq!(loaded(&bench).kernels.workspace_states_budget_mb, 900);
+}
+
 /// The configuration as another program reads it.
 fn loaded(bench: &Bench) -> AgentConfig {
     let workspace = bench.folder.path().join("workspace");

@@ -177,6 +177,7 @@ fn states_are_a_graph_to_go_back_in_and_to_fork_from() {
     window.state_mut().perform_command(&ctx, CommandId::KernelStates);
     until_part(&mut window, "After cell 2, now: changes n");
     until_part(&mut window, "After cell 1: defines n, old, same");
+    until_part(&mut window, " of 512.0 MB, all notes ");
     window.get_by_label_contains("After cell 1:").click();
     window.run();
     until_label(&mut window, "Variables are as they were before cell 2 ran.");
@@ -192,6 +193,84 @@ fn states_are_a_graph_to_go_back_in_and_to_fork_from() {
     click(&mut window, "Forks…");
     until_label(&mut window, "Fork try: current, after cell 2");
     assert!(window.query_by_label("Fork main: after cell 1").is_some());
+}
+
+/// Presses a key that moves the variables to another state, and waits until they're restored.
+fn move_by_key(window: &mut Driven, modifiers: egui::Modifiers) {
+    fn moves(window: &Driven) -> u64 {
+        session(window).note(window.state().note().expect("a note")).expect("open").state_move().count
+    }
+    let before = moves(window);
+    press(window, modifiers, Key::Z);
+    until(window, "the variables are restored", |window| moves(window) > before);
+}
+
+/// What the latest run of a cell printed.
+fn printed(window: &Driven, number: usize) -> String {
+    let note = session(window).note(window.state().note().expect("a note")).expect("open");
+    let run = note.cells().nth(number - 1).and_then(|cell| note.latest_execution(cell)).expect("a run");
+    let texts = run.outputs.iter().map(|output| match &output.body {
+        store::OutputBody::Stream { text, .. } => text.as_str(),
+        _ => "",
+    });
+    texts.collect()
+}
+
+#[test]
+fn runs_are_undone_and_redone_by_keys() {
+    let Some(pack) = science_pack() else { return };
+    if !runs_with_kernels("window::kernel_forks::runs_are_undone_and_redone_by_keys", &pack) {
+        return;
+    }
+    let note = "---\nkernel: science\nfaithful: false\n---\n```python\nn = 1\n```\n\n```python\nn = 2\n```\n\n\
+                ```python\nprint('n is', n)\n```\n";
+    let bench = Bench::new(&[("a.md", note)]);
+    let mut window = bench.opened();
+    run_cell(&mut window, 1);
+    run_cell(&mut window, 2);
+    move_by_key(&mut window, CTRL_ALT);
+    until_part(&mut window, "Variables are as they were before cell 2 ran.");
+    move_by_key(&mut window, CTRL_ALT.plus(egui::Modifiers::SHIFT));
+    run_cell(&mut window, 3);
+    until(&mut window, "it has the redone value", |window| printed(window, 3) == "n is 2\n");
+    // Back before the runs of cells 3 and 2.
+    move_by_key(&mut window, CTRL_ALT);
+    move_by_key(&mut window, CTRL_ALT);
+    run_cell(&mut window, 3);
+    until(&mut window, "it has the value before", |window| printed(window, 3) == "n is 1\n");
+}
+
+#[test]
+fn cells_can_be_run_again_where_variables_were_lost() {
+    let Some(pack) = science_pack() else { return };
+    if !runs_with_kernels("window::kernel_forks::cells_can_be_run_again_where_variables_were_lost", &pack) {
+        return;
+    }
+    let note = "---\nkernel: science\n---\n```python\nn = 1\nprint('first')\n```\n\n```python\nprint('second')\n```\n";
+    let bench = Bench::new(&[("a.md", note)]);
+    let mut window = bench.opened();
+    run_cell(&mut window, 1);
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    let states = bench.folder.path().join("workspace/states");
+    let note = std::fs::read_dir(&states).expect("states").flatten().next().expect("one note").path();
+    for segment in std::fs::read_dir(note.join("segments")).expect("segments").flatten() {
+        let mut bytes = std::fs::read(segment.path()).expect("read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(segment.path(), bytes).expect("damaged");
+    }
+    let mut window = bench.window();
+    until(&mut window, "the note is shown", |window| text(window).is_some());
+    run_cell(&mut window, 2);
+    let again = "Run all cells again, since cell 2 began without variables";
+    until_label(&mut window, again);
+    assert!(window.query_by_label("Saved states before cell 2").is_some());
+    click(&mut window, again);
+    assert!(window.state_mut().take_ran().contains(&CommandId::NoteRunAll));
+    until(&mut window, "cell 2 has its variables", |window| {
+        window.query_by_label(again).is_none() && printed(window, 2) == "second\n"
+    });
 }
 
 #[test]

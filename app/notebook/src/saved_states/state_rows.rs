@@ -1,7 +1,7 @@
 //! The graph of saved states: a row for each state, with a line to the state that it continues.
 
 use super::state_comparison::StateComparisonForm;
-use super::{LIST_HEIGHT, SavedStatesDecision, SavedStatesForm, move_to};
+use super::{LIST_HEIGHT, SavedStatesDecision, SavedStatesForm, StateSpace, move_to};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Id, Layout, Rect, ScrollArea, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -82,6 +82,10 @@ impl SavedStatesForm {
             ui.add_space(space::S);
             let older = ui::text::counted(states.thinned, "older state");
             words(ui, &format!("Without {older} that were thinned to save space. Their cells run again when needed."));
+        }
+        if let Some(used) = self.space {
+            ui.add_space(space::S);
+            words(ui, &space_text(states.used_bytes, used));
         }
         decision
     }
@@ -182,6 +186,14 @@ fn state_changes(state: &SavedState) -> String {
     let parts = [("defines", &state.defined), ("changes", &state.changed)];
     let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
     parts.map(|(what, names)| format!("{what} {}", names.join(", "))).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns how much of their budgets the states of the note and of all notes use.
+fn space_text(used_bytes: u64, space: StateSpace) -> String {
+    let StateSpace { all_notes_bytes, budget } = space;
+    let [used, of, all, of_all] =
+        [used_bytes, budget.note_bytes, all_notes_bytes, budget.workspace_bytes].map(ui::text::amount);
+    format!("This note uses {used} of {of}, all notes {all} of {of_all}. The settings of notes change these limits.")
 }
 
 fn size_and_time(state: &SavedState) -> String {

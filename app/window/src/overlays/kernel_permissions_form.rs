@@ -11,13 +11,20 @@ pub(crate) struct KernelPermissionsForm {
     pub(crate) read: String,
     pub(crate) write: String,
     pub(crate) network: bool,
+    /// The Python that the user has chosen for the note, which stays.
+    interpreter: Option<PathBuf>,
 }
 
 impl KernelPermissionsForm {
     pub(crate) fn of(grant: &KernelGrant) -> KernelPermissionsForm {
         let lines =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
-        KernelPermissionsForm { read: lines(&grant.read), write: lines(&grant.write), network: grant.network }
+        KernelPermissionsForm {
+            read: lines(&grant.read),
+            write: lines(&grant.write),
+            network: grant.network,
+            interpreter: grant.interpreter.clone(),
+        }
     }
 
     /// Returns the permissions that the fields describe.
@@ -32,6 +39,11 @@ impl KernelPermissionsForm {
             };
             lines.map(whole).collect()
         };
-        Ok(KernelGrant { network: self.network, read: paths(&self.read)?, write: paths(&self.write)? })
+        Ok(KernelGrant {
+            network: self.network,
+            read: paths(&self.read)?,
+            write: paths(&self.write)?,
+            interpreter: self.interpreter.clone(),
+        })
     }
 }

@@ -225,7 +225,10 @@ impl SettingsPage {
             SettingsSection::Appearance => sections::show_appearance(&mut lines, settings, changes),
             SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
             SettingsSection::Editor => sections::show_editor(&mut lines, settings, changes),
-            SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
+            SettingsSection::Notes => {
+                sections::show_notes(&mut lines, settings, changes);
+                self.models.show_saved_variables(&mut lines, session.agents(), &mut self.wishes);
+            }
             SettingsSection::Volumes => self.volumes.show(&mut lines, session, &mut self.wishes),
             SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
             SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),

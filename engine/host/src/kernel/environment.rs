@@ -1,5 +1,5 @@
-//! The environment that a note's cells run in: `.venv` next to the note, or in a parent folder up to the volume's. The
-//! kernel itself is in crate `python`; its cells run in the same sandbox as those of the built-in one.
+//! The environment that a note's cells run in: the user's choice for the note, that of its packages, or `.venv` next to
+//! it or in a parent folder up to the volume's. The kernel is in crate `python`, in the sandbox of the built-in one.
 
 use super::note_environment::{environments_folder, find_environment};
 use anyhow::{Context, bail};
@@ -11,7 +11,7 @@ use std::process::Command;
 const ENVIRONMENT_FOLDER: &str = ".venv";
 
 /// Makes `tracebook kernel` run cells in the environment of a note in `folder`, which is below `root`. `packages` has
-/// the name of the note's file, and the packages that it lists.
+/// the name of the note's file, and the packages that it lists. `chosen` is the user's choice for the note.
 ///
 /// # Errors
 /// Returns an error if there's no environment. A run installs nothing by itself.
@@ -19,8 +19,10 @@ pub(super) fn configure_environment_kernel(
     command: &mut Command,
     (folder, root): (&Path, &Path),
     packages: Option<&(PathBuf, NotePackages)>,
+    chosen: Option<PathBuf>,
 ) -> anyhow::Result<()> {
-    let python = choose_interpreter((folder, root), packages)?;
+    let packages = packages.filter(|_| chosen.is_none());
+    let python = chosen.map_or_else(|| choose_interpreter((folder, root), packages), Ok)?;
     let advice = match packages {
         Some((file, _)) => format!("add it with `tracebook kernels env {} --add {{package}}`", shell_word(file)),
         None => format!("install it with `{} -m pip install {{package}}`", shell_word(&python)),

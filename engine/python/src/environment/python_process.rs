@@ -343,7 +343,8 @@ fn send_message(outbox: &KernelOutbox, kind: &str, content: Value) {
             outbox.print_text(stream, content["text"].as_str().unwrap_or_default());
         }
         "display_data" | "update_display_data" | "execute_result" => outbox.send_display(kind, content),
-        "error" | "clear_output" => outbox.send(kind, content),
+        "error" => outbox.send_error(content),
+        "clear_output" => outbox.send(kind, content),
         _ => {}
     }
 }

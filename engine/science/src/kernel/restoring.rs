@@ -2,15 +2,21 @@
 
 use super::{ScienceKernel, start_machine};
 use crate::ScienceError;
+use crate::machine::GuestFolder;
 use crate::saver::{LoadedState, MovedState, SaverTask};
 use kernel_states::{SavedMemory, StateError, StateHeads, StateMove, StateRecord};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Maximum number of folders that a memory knows. A cell could list more.
+const MAX_KNOWN_FOLDERS: usize = 128;
 
 impl ScienceKernel {
     /// Starts over with a fresh instance.
     fn start_over(&mut self) -> Result<(), ScienceError> {
+        self.folders = self.granted.clone();
         self.restart_machine()?;
         self.forget_saved();
         self.prepare()
@@ -43,11 +49,53 @@ impl ScienceKernel {
 
     /// Writes the memory of the last saved state into an instance that has run nothing.
     fn write_saved(&mut self) -> Result<(), ScienceError> {
+        self.write_memory()?;
+        let mut reply = self.call_restored().unwrap_or_default();
+        // Memory that an earlier version saved names none.
+        let known = reply["folders"].as_array().filter(|known| known.len() <= MAX_KNOWN_FOLDERS);
+        let known: Option<Vec<String>> =
+            known.map(|known| known.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect());
+        if let Some(known) = known {
+            if reply["gone"].is_null() {
+                // Grants were revoked or replaced since the state was saved.
+                self.folders = folders_of_memory(&known, &self.granted, &self.revoked);
+                self.restart_machine()?;
+                self.write_memory()?;
+                reply = self.call_restored().unwrap_or_default();
+            }
+            let unknown = self.folder_names().into_iter().skip(known.len()).collect::<Vec<_>>().join(", ");
+            if !unknown.is_empty() {
+                self.add_notice(format!(
+                    "These variables were saved before {unknown} was granted, so cells don't reach it. Restart the \
+                     kernel to reach it with no variables."
+                ));
+            }
+        }
+        self.report_closed_files(&reply);
+        Ok(())
+    }
+
+    /// Adds a sentence to the message that the next cell shows.
+    fn add_notice(&mut self, text: String) {
+        self.notice = Some(match self.notice.take() {
+            Some(before) if before.contains(&text) => before,
+            Some(before) => format!("{before} {text}"),
+            None => text,
+        });
+    }
+
+    fn write_memory(&mut self) -> Result<(), ScienceError> {
         let fresh_bytes = self.machine.memory().len();
         let memory = self.machine.memory_mut(self.saved.bytes.len())?;
         self.saved.write_over(memory, fresh_bytes);
-        self.reopen_files();
         Ok(())
+    }
+
+    /// Has the guest reopen its files. Returns its reply.
+    fn call_restored(&mut self) -> Option<Value> {
+        let names = json!(self.folder_names());
+        // Memory that an earlier version saved takes no names.
+        self.call("restored", &[&names]).or_else(|| self.call("restored", &[]))
     }
 
     /// Loads a saved state. A thinned state is recreated from the nearest earlier state that is kept.
@@ -83,7 +131,7 @@ impl ScienceKernel {
             }
         }
         let (Some(first), Some(last)) = (plan.cells.first(), plan.cells.last()) else { return Ok(()) };
-        self.notice = Some(match plan.cells.len() {
+        self.add_notice(match plan.cells.len() {
             1 => format!("The saved state after {} was thinned, so that cell ran again first.", last.cell),
             count => format!(
                 "Saved states were thinned, so {count} earlier runs, from {} to {}, ran again first.",
@@ -122,12 +170,10 @@ impl ScienceKernel {
         answer.recv().map_err(|_| ScienceError::NoStates)
     }
 
-    fn reopen_files(&mut self) {
-        let reply = self.call("restored", &[]);
-        let gone = reply.as_ref().and_then(|reply| reply["gone"].as_array()).cloned().unwrap_or_default();
+    fn report_closed_files(&mut self, reply: &Value) {
+        let gone: Vec<&str> = reply["gone"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if !gone.is_empty() {
-            let names: Vec<&str> = gone.iter().filter_map(Value::as_str).collect();
-            self.notice = Some(format!("Files that were open are closed now: {}.", names.join(", ")));
+            self.add_notice(format!("Files that were open are closed now: {}.", gone.join(", ")));
         }
     }
 
@@ -208,7 +254,7 @@ impl ScienceKernel {
         let is_received = to == Some(StateMove::Receive);
         let moved = to.ok_or(ScienceError::State(StateError::NoSuchState)).and_then(|to| self.move_state(to, true));
         if is_received {
-            self.notice = Some(match &moved {
+            self.add_notice(match &moved {
                 Ok(_) => "The variables come from another device.".to_owned(),
                 Err(why) => {
                     format!("The variables of the other device could not be restored: {why}. Run the cells again.")
@@ -221,6 +267,21 @@ impl ScienceKernel {
         };
         self.outbox.send_reply(header, "state_reply", said);
     }
+}
+
+/// Returns the folders for an instance whose memory knows folders with these paths, in this order: those that are still
+/// granted, `revoked` for the others, and then those that the memory doesn't know.
+fn folders_of_memory(known: &[String], granted: &[GuestFolder], revoked: &Path) -> Vec<GuestFolder> {
+    let mut rest = granted.to_vec();
+    let mut folders: Vec<GuestFolder> = known
+        .iter()
+        .map(|guest| match rest.iter().position(|folder| folder.guest == *guest) {
+            Some(at) => rest.remove(at),
+            None => GuestFolder { host: revoked.to_owned(), guest: guest.clone(), write: false },
+        })
+        .collect();
+    folders.append(&mut rest);
+    folders
 }
 
 /// Returns the place of a cell in its note, from its label.

@@ -18,6 +18,8 @@ pub(crate) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_s
 const LOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
 /// Maximum number of variable names that a state lists.
 pub(crate) const MAX_LISTED_NAMES: usize = 1_000;
+/// Maximum length in bytes of a variable's name that a state lists. Code can make longer ones.
+const MAX_LISTED_NAME_BYTES: usize = 200;
 /// Maximum number of states that are missing in the index while cells run.
 const MAX_UNINDEXED_STATES: usize = 64;
 /// Maximum number of states missing in the index when the kernel ends. Each is a file to read at the next start.
@@ -265,8 +267,10 @@ impl StateFolder {
     ) -> Result<StateRecord, StateError> {
         let bytes = self.write_pages(saved, changes)?;
         record.parent = self.heads.current().map(ToOwned::to_owned);
-        record.defined.truncate(MAX_LISTED_NAMES);
-        record.changed.truncate(MAX_LISTED_NAMES);
+        for names in [&mut record.defined, &mut record.changed] {
+            names.retain(|name| name.len() <= MAX_LISTED_NAME_BYTES);
+            names.truncate(MAX_LISTED_NAMES);
+        }
         record.bytes = bytes;
         let mut file = self.describe(saved, changes.memory, record);
         file.record.state = files::identify(&file)?;

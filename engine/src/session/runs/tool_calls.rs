@@ -634,7 +634,7 @@ impl RunsState {
         let (name, parent) = (pending.call.name.clone(), pending.step);
         let ran = pending.ran.take().filter(|_| since.is_some()).map(|ran| {
             let changed = (pending.requested != pending.call.arguments).then(|| pending.call.arguments.clone());
-            Box::new(StepTool { arguments: changed, ..ran })
+            Box::new(StepTool { arguments: changed, execution: outcome.execution, ..ran })
         });
         let mut text = outcome.text;
         // More is checked for secrets than is shown.

@@ -242,7 +242,8 @@ impl RunsState {
                 }
                 let words = ansi::outputs_text(&known.outputs);
                 let words = if words.is_empty() { "The cell printed nothing.".to_owned() } else { words };
-                Some(ToolOutcome { success: known.status == ExecutionStatus::Ok, ..successful_outcome(words) })
+                let (success, execution) = (known.status == ExecutionStatus::Ok, Some(execution));
+                Some(ToolOutcome { success, execution, ..successful_outcome(words) })
             }
             ToolNoteJobKind::RunCommand(command) if *begun => {
                 if matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty() {

@@ -127,6 +127,24 @@ impl FakeKernel {
     }
 }
 
+/// Code can name variables as it likes. A record with such names must still be read, and be listed.
+#[test]
+fn names_beyond_all_measure_are_not_listed() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut kernel = FakeKernel::open(place.path(), 11);
+    let (changes, mut record) = kernel.change();
+    record.defined = vec!["x".repeat(crate::files::MAX_STATE_BYTES), "kept".to_owned()];
+    record.changed = vec!["y".to_owned(), "z".repeat(300)];
+    kernel.folder.save(&mut kernel.places, &changes, record).expect("saved");
+    drop(kernel);
+    let listed = list_states(place.path());
+    assert_eq!((listed.kept.len(), listed.damaged), (1, 0));
+    assert_eq!(
+        (&listed.kept[0].defined[..], &listed.kept[0].changed[..]),
+        (&["kept".to_owned()][..], &["y".to_owned()][..])
+    );
+}
+
 #[test]
 fn what_is_needed_stays_and_old_states_stand_further_apart() {
     let mut states: Vec<Candidate> = (0..200)
