@@ -29,6 +29,8 @@ mod git_conflicts;
 pub(crate) mod git_faults;
 #[cfg(unix)]
 mod git_kills;
+#[cfg(target_os = "linux")]
+mod git_large;
 #[cfg(unix)]
 mod git_lfs;
 mod git_merge_driver;
