@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -235,6 +236,14 @@ fn wait(child: &mut Child, patience: Duration) -> Option<i32> {
 /// Returns whether `.ci/nightly` runs the tests, which may take longer then.
 pub(crate) fn is_nightly() -> bool {
     std::env::var_os("TRACEBOOK_NIGHTLY").is_some()
+}
+
+/// Returns the seeds of a property test: those of an environment variable, as `FROM..TO`, or else the given ones.
+pub(crate) fn chosen_seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
+    let asked = std::env::var(variable).ok();
+    let asked = asked.as_deref().and_then(|seeds| seeds.split_once(".."));
+    let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    asked.unwrap_or(usual)
 }
 
 /// Returns whether a slow test is left to `.ci/nightly`, and says so.
