@@ -1,8 +1,7 @@
 //! Notes that would take minutes or gigabytes to draw or lay out. Each item is abandoned within its limits and shown as
 //! its source with the reason, and nothing else fails with it.
 
-use crate::program::House;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::program::{House, peak_memory};
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,7 +36,7 @@ fn watched(house: &House, words: &[&str]) -> Watched {
         let err = scope.spawn(move || read(&mut err));
         let mut peak = 0;
         let status = loop {
-            peak = peak.max(held(child.id()));
+            peak = peak.max(peak_memory(child.id(), &|_| true));
             if let Some(status) = child.try_wait().expect("waited") {
                 break status;
             }
@@ -50,27 +49,6 @@ fn watched(house: &House, words: &[&str]) -> Watched {
         let (out, err) = (out.join().expect("read"), err.join().expect("read"));
         Watched { code: status.code().unwrap_or(-1), out, err, took: begun.elapsed(), peak }
     })
-}
-
-/// Returns the peak memory so far of the process `root` or a descendant, whichever is larger, in bytes.
-fn held(root: u32) -> u64 {
-    let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        parents.extend(parent.map(|parent| (pid, parent)));
-    }
-    let mut family = BTreeSet::from([root]);
-    while let Some(more) = parents.iter().find(|(pid, parent)| family.contains(*parent) && !family.contains(*pid)) {
-        family.insert(*more.0);
-    }
-    let high = |pid: &u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned();
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
-    };
-    family.iter().filter_map(high).max().unwrap_or(0)
 }
 
 fn page(house: &House, path: &str) -> String {

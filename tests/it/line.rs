@@ -30,7 +30,11 @@ mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
 #[cfg(unix)]
+mod git_killed_steps;
+#[cfg(unix)]
 mod git_kills;
+#[cfg(target_os = "linux")]
+mod git_large;
 #[cfg(unix)]
 mod git_lfs;
 mod git_merge_driver;

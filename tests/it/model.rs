@@ -49,6 +49,7 @@ fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools:
         tools: tools.to_vec(),
         max_tokens: Some(80),
         temperature: Some(0.0),
+        tool_choice: None,
         limits: None,
         program: None,
     }

@@ -2,9 +2,10 @@
 //! module knows no internals of the program except that `W/lock` names the owner of a workspace.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -232,10 +233,23 @@ fn wait(child: &mut Child, patience: Duration) -> Option<i32> {
     None
 }
 
+/// Returns whether `.ci/nightly` runs the tests, which may take longer then.
+pub(crate) fn is_nightly() -> bool {
+    std::env::var_os("TRACEBOOK_NIGHTLY").is_some()
+}
+
+/// Returns the seeds of a property test: those of an environment variable, as `FROM..TO`, or else the given ones.
+pub(crate) fn chosen_seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
+    let asked = std::env::var(variable).ok();
+    let asked = asked.as_deref().and_then(|seeds| seeds.split_once(".."));
+    let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    asked.unwrap_or(usual)
+}
+
 /// Returns whether a slow test is left to `.ci/nightly`, and says so. The test then counts as passed, since only
 /// the attribute `ignore` makes it count as anything else; `.ci/run` can count these lines.
 pub(crate) fn is_left_to_nightly() -> bool {
-    let is_left = std::env::var_os("TRACEBOOK_NIGHTLY").is_none();
+    let is_left = !is_nightly();
     if is_left {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         let line = format!("left to .ci/nightly: {test} is slow; TRACEBOOK_NIGHTLY=1 runs it here\n");
@@ -359,6 +373,31 @@ pub(crate) fn processes_naming(marker: &str) -> Vec<String> {
     let groups: Vec<String> =
         all.iter().filter(|(_, line)| line.contains(marker)).map(|(group, _)| group.clone()).collect();
     all.into_iter().filter(|(group, _)| groups.contains(group)).map(|(_, line)| line).collect()
+}
+
+/// Returns the peak memory so far of the process `root` or a descendant, whichever is larger, in bytes. `is_counted`
+/// gets the name of each program among them.
+pub(crate) fn peak_memory(root: u32, is_counted: &dyn Fn(&str) -> bool) -> u64 {
+    let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        parents.extend(parent.map(|parent| (pid, parent)));
+    }
+    let mut family = BTreeSet::from([root]);
+    while let Some(more) = parents.iter().find(|(pid, parent)| family.contains(*parent) && !family.contains(*pid)) {
+        family.insert(*more.0);
+    }
+    let high = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let field = |name: &str| status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()));
+        if !field("Name:").is_some_and(|name| is_counted(&name)) {
+            return None;
+        }
+        field("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    };
+    family.iter().filter_map(high).max().unwrap_or(0)
 }
 
 /// A folder of the shared data, or `None` with a message if it isn't on this machine.

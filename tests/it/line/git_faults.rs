@@ -1,13 +1,14 @@
 //! Git under faults: killed at work, locks left behind, no branch, bare and shallow repositories, hostile settings.
 
 use super::git::{git, know_user, run_in, with_remote};
-use crate::program::{Done, House, pass};
+use crate::program::{Done, House, is_nightly, pass};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Number of notes that each commit of the other clone changes, so that Git works for a while.
@@ -35,16 +36,22 @@ pub(super) fn kill_program(
     later: Duration,
 ) {
     let mut command = house.command(words);
-    let mut child = command.current_dir(house.path(folder)).process_group(0).spawn().expect("started");
+    command.current_dir(house.path(folder));
+    end_at_work(command, "-KILL", is_at_work, later);
+}
+
+/// Runs a command in a process group of its own, and sends a signal to all of it `later` after this holds.
+pub(super) fn end_at_work(mut command: Command, signal: &str, is_at_work: &dyn Fn() -> bool, later: Duration) {
+    let mut child = command.process_group(0).spawn().expect("started");
     let begun = Instant::now();
     while !is_at_work() && child.try_wait().expect("waited").is_none() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{words:?} doesn't begin");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{command:?} doesn't begin");
         std::thread::park_timeout(Duration::from_micros(200));
     }
     pass(later);
     let group = format!("-{}", child.id());
     // Fails if it has ended already.
-    let _ = std::process::Command::new("kill").args(["-9", "--", &group]).output().expect("kill is there");
+    let _ = Command::new("kill").args([signal, "--", &group]).output().expect("kill is there");
     child.wait().expect("gone");
 }
 
@@ -98,7 +105,7 @@ fn diverged() -> House {
 #[test]
 fn a_pull_or_rebase_killed_at_any_moment_loses_nothing() {
     // More of them every night.
-    let rounds = if std::env::var_os("TRACEBOOK_NIGHTLY").is_some() { 4 } else { 2 };
+    let rounds = if is_nightly() { 4 } else { 2 };
     let mut rng = StdRng::seed_from_u64(48);
     for words in [&["pull"][..], &["pull", "--rebase"], &["rebase", "origin/main"], &["merge", "origin/main"]] {
         for round in 0..rounds {

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a command is repeated until all that a kill has left is gone.
-const MAX_REPEATS: usize = 8;
+pub(super) const MAX_REPEATS: usize = 8;
 /// Number of notes that a branch changes, each of which takes a while to write.
 const SLOW_NOTES: usize = 8;
 
 /// When a command is killed.
 #[derive(Clone, Copy, Debug)]
-enum Moment {
+pub(super) enum Moment {
     /// While a hook of the repository runs.
     Hook(&'static str),
     /// While a reference with this text in its name is locked (`prepared`), or once it's written (`committed`).
@@ -34,13 +34,18 @@ enum Moment {
 }
 
 /// Kills `tracebook git …` in `notes` at a moment.
-fn kill_git(house: &House, words: &[&str], moment: Moment) {
+pub(super) fn kill_git(house: &House, words: &[&str], moment: Moment) {
     kill_git_of(house, "notes", words, moment);
 }
 
 /// The same with a hook or lock of another repository, such as the remote.
 fn kill_git_of(house: &House, repository: &str, words: &[&str], moment: Moment) {
     let all: Vec<&str> = ["git"].iter().chain(words).copied().collect();
+    kill_command(house, repository, &all, moment);
+}
+
+/// The same for any command that starts Git.
+pub(super) fn kill_command(house: &House, repository: &str, words: &[&str], moment: Moment) {
     let begun = house.path("begun");
     let folder = house.path(repository);
     let git_folder = if folder.join(".git").exists() { folder.join(".git") } else { folder };
@@ -69,7 +74,7 @@ fn kill_git_of(house: &House, repository: &str, words: &[&str], moment: Moment) 
         Moment::AfterIndexLock(_) => git_folder.join("index.lock").exists(),
         Moment::AfterStart(_) => true,
     };
-    kill_program(house, "notes", &all, &is_at_work, Duration::from_micros(later));
+    kill_program(house, "notes", words, &is_at_work, Duration::from_micros(later));
     if let Some((name, _)) = hook {
         std::fs::remove_file(hooks.join(name)).expect("removed");
         std::fs::remove_file(&begun).unwrap_or_else(|_| panic!("{words:?} never came to {moment:?}"));
@@ -78,7 +83,7 @@ fn kill_git_of(house: &House, repository: &str, words: &[&str], moment: Moment) 
 
 /// Asserts that the repository is whole, and that these texts are in files or in what Git still reaches.
 #[track_caller]
-fn keeps(house: &House, when: &str, texts: &[&str]) {
+pub(super) fn keeps(house: &House, when: &str, texts: &[&str]) {
     let notes = house.path("notes");
     git(&notes, &["fsck", "--no-dangling"]);
     let mut all = Vec::new();
@@ -94,13 +99,13 @@ fn keeps(house: &House, when: &str, texts: &[&str]) {
     }
 }
 
-fn has(bytes: &[u8], text: &str) -> bool {
+pub(super) fn has(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
 /// Asserts that the program reads a note as it is in its file, if Git has written it.
 #[track_caller]
-fn is_read(house: &House, when: &str, note: &str) {
+pub(super) fn is_read(house: &House, when: &str, note: &str) {
     if house.path("notes").join(note).exists() {
         assert_eq!(house.cat(&format!("notes/{note}")), house.read(&format!("notes/{note}")), "{when}: {note}");
     }
@@ -108,7 +113,7 @@ fn is_read(house: &House, when: &str, note: &str) {
 
 /// Runs a command again until its end is reached, and does what its refusals say.
 #[track_caller]
-fn repeat(house: &House, when: &str, words: &[&str], is_done: &dyn Fn() -> bool) {
+pub(super) fn repeat(house: &House, when: &str, words: &[&str], is_done: &dyn Fn() -> bool) {
     for _ in 0..MAX_REPEATS {
         if is_done() {
             return;
@@ -137,7 +142,7 @@ fn discard(house: &House, when: &str, files: &[&str]) {
 
 /// Runs a command until nothing is in its way but locks that it names.
 #[track_caller]
-fn insist(house: &House, when: &str, words: &[&str]) {
+pub(super) fn insist(house: &House, when: &str, words: &[&str]) {
     for _ in 0..MAX_REPEATS {
         let done = run_in(house, "notes", words);
         if done.code == 0 {
@@ -150,7 +155,7 @@ fn insist(house: &House, when: &str, words: &[&str]) {
 
 /// Makes a commit and a tag, so that no lock is left afterwards.
 #[track_caller]
-fn settle(house: &House, when: &str) {
+pub(super) fn settle(house: &House, when: &str) {
     let head = git(&house.path("notes"), &["rev-parse", "HEAD"]);
     house.write("notes/probe.md", format!("after {when}, {head}\n").as_bytes());
     run_in(house, "notes", &["status"]).good();
@@ -165,14 +170,14 @@ fn settle(house: &House, when: &str) {
 }
 
 /// A repository `notes` with a remote, in which all is committed and pushed.
-fn pushed(files: &[(&str, &str)]) -> House {
+pub(super) fn pushed(files: &[(&str, &str)]) -> House {
     let house = House::with(files);
     with_remote(&house);
     git(&house.path("notes"), &["push", "-q", "-u", "origin", "main"]);
     house
 }
 
-fn random(rng: &mut StdRng, most: u64) -> u64 {
+pub(super) fn random(rng: &mut StdRng, most: u64) -> u64 {
     rng.random_range(0..most)
 }
 
@@ -334,10 +339,10 @@ fn a_killed_switch_leaves_the_users_changes() {
 }
 
 /// Text of a file that Git knows, and of one that is new, for a stash.
-const STASHED: [&str; 2] = ["a that was stashed", "new that was stashed"];
+pub(super) const STASHED: [&str; 2] = ["a that was stashed", "new that was stashed"];
 
 /// Changes a known file and makes a new one. Nothing else has changed, and there's no stash.
-fn change_for_stash(house: &House) {
+pub(super) fn change_for_stash(house: &House) {
     let notes = house.path("notes");
     git(&notes, &["reset", "-q", "--hard"]);
     git(&notes, &["clean", "-qfd"]);
@@ -347,7 +352,7 @@ fn change_for_stash(house: &House) {
 }
 
 /// Returns whether the files have what was stashed.
-fn has_stashed(house: &House) -> bool {
+pub(super) fn has_stashed(house: &House) -> bool {
     let text = |name: &str| std::fs::read(house.path("notes").join(name)).unwrap_or_default();
     has(&text("a.md"), STASHED[0]) && has(&text("new.md"), STASHED[1])
 }

@@ -1,7 +1,7 @@
 //! Random edits here, by another program and by Git, against a model: the same steps of Git in a repository that the
 //! program doesn't know. A note's text is always Git's, and what was acknowledged is never lost.
 
-use crate::program::{House, Owner, until};
+use crate::program::{House, Owner, chosen_seeds, until};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
@@ -255,12 +255,12 @@ fn insert(house: &House, folder: &str, note: &str, at: usize, word: &str) {
     house.write(&format!("{folder}/{note}"), text.as_bytes());
 }
 
-/// `TRACEBOOK_GIT_SEEDS` is the number of seeds: even ones run each command as its own process, odd ones beside a
-/// process that keeps the workspace open.
+/// `TRACEBOOK_GIT_SEEDS=from..to` selects the seeds, and the nightly run takes others: even ones run each command as
+/// its own process, odd ones beside a process that keeps the workspace open.
 #[test]
 fn whatever_git_does_a_note_has_its_text_and_loses_nothing() {
-    let seeds = std::env::var("TRACEBOOK_GIT_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(2_u64);
-    for seed in 24..24 + seeds {
+    for seed in chosen_seeds("TRACEBOOK_GIT_SEEDS", 24..26) {
+        println!("TRACEBOOK_GIT_SEEDS={seed}..{}", seed + 1);
         let mut race = GitRace::new(seed);
         for step in 1..=STEPS {
             (race.step, race.time) = (step, now());

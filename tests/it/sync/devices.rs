@@ -3,6 +3,7 @@
 //! links are cut, programs crash at any point, including the hub. Once everything is reconnected, all devices have the
 //! same files, each durable edit is there (or in the trash if its note was deleted), and nothing is duplicated.
 
+use crate::program::chosen_seeds;
 use crate::twin::{ROOT, Twin, World};
 use engine::{Command, DocumentsByVolume, Event, HubConnection, HubState, NotePhase, UnixMillis};
 use rand::rngs::StdRng;
@@ -702,10 +703,7 @@ fn run(seed: u64, steps: usize) {
 
 /// Runs these seeds. `TRACEBOOK_SEEDS=from..to` selects others; the nightly run takes thousands.
 fn seeds(from: u64, to: u64) {
-    let asked = std::env::var("TRACEBOOK_SEEDS").ok();
-    let asked = asked.as_deref().and_then(|seeds| seeds.split_once(".."));
-    let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    asked.unwrap_or(from..to).for_each(|seed| run(seed, 700));
+    chosen_seeds("TRACEBOOK_SEEDS", from..to).for_each(|seed| run(seed, 700));
 }
 
 #[test]

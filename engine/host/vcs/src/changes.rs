@@ -1,12 +1,13 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
 use crate::lfs_pointers::{LfsComparison, find_unchanged};
+use crate::renames::{MAX_RENAME_FILES, are_comparable};
 use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_some, status_letters};
 use git2::{
-    Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Repository, RepositoryState, Status, StatusOptions,
-    StatusShow,
+    Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Oid, Repository, RepositoryState, Status,
+    StatusOptions, StatusShow, Statuses,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of files outside of the folder that a refusal names.
@@ -355,11 +356,24 @@ fn list_differences(
     options.show(show).include_untracked(true).recurse_untracked_dirs(true);
     // Comparing the last commit with the index opens no submodule.
     options.exclude_submodules(!matches!(show, StatusShow::Index));
-    options.disable_pathspec_match(true).renames_head_to_index(finds_renames);
+    options.disable_pathspec_match(true);
     if !prefix.is_empty() {
         options.pathspec(prefix);
     }
-    let found = repository.statuses(Some(&mut options))?;
+    let mut found = repository.statuses(Some(&mut options))?;
+    let mut moved = BTreeMap::new();
+    if finds_renames && matches!(show, StatusShow::Index) {
+        let moves = find_moved(&found);
+        let are_few = (1..=MAX_RENAME_FILES).contains(&moves.candidates);
+        // libgit2 compares contents of any size.
+        if are_few && are_comparable(repository, found.iter().filter_map(|entry| entry.head_to_index()))? {
+            options.renames_head_to_index(true);
+            found = repository.statuses(Some(&mut options))?;
+        } else {
+            moved = moves.same;
+        }
+    }
+    let moved_from: BTreeSet<&String> = moved.values().collect();
     let index = repository.index()?;
     let mut comparison = LfsComparison::new(repository, &index);
     let differing = found.iter().filter_map(|entry| {
@@ -372,8 +386,13 @@ fn list_differences(
         if status.contains(Status::WT_MODIFIED) && comparison.is_unchanged(Path::new(&path)) {
             status.remove(Status::WT_MODIFIED);
         }
-        if status == Status::CURRENT {
+        if status == Status::CURRENT || moved_from.contains(&path) {
             return None;
+        }
+        if let Some(old) = moved.get(&path) {
+            status.remove(Status::INDEX_NEW);
+            status.insert(Status::INDEX_RENAMED);
+            return Some(ListedDifference { path, old_path: Some(old.clone()), status, is_inexact });
         }
         let new_path = entry.head_to_index().and_then(|delta| delta.new_file().path_bytes().map(<[u8]>::to_vec));
         let new_path = new_path.and_then(|path| String::from_utf8(path).ok());
@@ -386,6 +405,34 @@ fn list_differences(
         Some(ListedDifference { path, old_path, status, is_inexact })
     });
     Ok(differing.collect())
+}
+
+/// Files that were renamed, of those that are staged.
+struct StagedMoves {
+    /// The old paths of files with the same content, by their new ones.
+    same: BTreeMap<String, String>,
+    /// Number of files that may be renamed; 0 unless some are new and others deleted.
+    candidates: usize,
+}
+
+/// Finds the staged files that have the content of a deleted one.
+fn find_moved(found: &Statuses<'_>) -> StagedMoves {
+    let (mut gone, mut new): (BTreeMap<Oid, Vec<String>>, Vec<(Oid, String)>) = (BTreeMap::new(), Vec::new());
+    for delta in found.iter().filter_map(|entry| entry.head_to_index()) {
+        let text = |path: Option<&[u8]>| path.and_then(|path| String::from_utf8(path.to_vec()).ok());
+        if delta.status() == Delta::Deleted {
+            let file = delta.old_file();
+            gone.entry(file.id()).or_default().extend(text(file.path_bytes()));
+        } else if delta.status() == Delta::Added {
+            let file = delta.new_file();
+            new.extend(text(file.path_bytes()).map(|path| (file.id(), path)));
+        }
+    }
+    let candidates = if gone.is_empty() { 0 } else { new.len() };
+    // Of several that are the same, the first one counts.
+    gone.values_mut().for_each(|paths| paths.reverse());
+    let same = new.into_iter().filter_map(|(id, path)| Some((path, gone.get_mut(&id)?.pop()?))).collect();
+    StagedMoves { same, candidates }
 }
 
 /// Returns whether a sparse checkout leaves a file out of the folder, so that its absence is no change.

@@ -3,10 +3,9 @@
 use crate::changes::is_left_out;
 use crate::hunks::read_hunks;
 use crate::lfs_pointers::find_unchanged;
-use crate::reads::MAX_RENAME_FILES;
 use crate::revisions::split_range;
 use crate::{FileHunk, MAX_DIFF_BYTES, RepositoryFolder, VcsError, format_some};
-use git2::{Delta, Diff, DiffDelta, DiffFindOptions, DiffOptions, Oid, Patch, Tree};
+use git2::{Delta, Diff, DiffDelta, DiffOptions, Oid, Patch, Tree};
 use std::path::Path;
 
 /// Maximum number of files whose hunks are listed at once.
@@ -109,9 +108,7 @@ impl RepositoryFolder {
                 (diff, is_shown)
             }
         };
-        if diff.deltas().len() <= MAX_RENAME_FILES {
-            diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
-        }
+        self.mark_renames(&mut diff)?;
         let (text, is_complete) = format_some(&diff, &*is_shown)?;
         let files = if has_hunks { self.compared_hunks(&diff, &*is_shown)? } else { Vec::new() };
         Ok(ComparedVersions { text, is_complete, files })

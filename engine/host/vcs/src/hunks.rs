@@ -4,7 +4,7 @@
 //! shown them checks that the file is still the same.
 
 use crate::{RepositoryFolder, VcsError, slash_path};
-use git2::{AttrCheckFlags, AttrValue, Delta, Diff, DiffFindOptions, DiffOptions, FileMode, Patch};
+use git2::{AttrCheckFlags, AttrValue, Delta, Diff, DiffOptions, FileMode, Patch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -178,7 +178,7 @@ impl RepositoryFolder {
                 let mut options = DiffOptions::new();
                 options.max_size(MAX_HUNK_FILE_BYTES);
                 diff = self.repository.diff_tree_to_index(head.as_ref(), None, Some(&mut options))?;
-                diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
+                self.mark_renames(&mut diff)?;
             }
             diff
         } else {

@@ -1,12 +1,10 @@
 //! Reads for people and agents: the branch and its remote, commits, branches and stashes.
 
 use crate::{Commit, RepositoryFolder, VcsError, format_diff};
-use git2::{Branch, BranchType, ConfigLevel, DiffFindOptions, DiffOptions, ErrorCode, ObjectType, RepositoryState};
+use git2::{Branch, BranchType, ConfigLevel, DiffOptions, ErrorCode, ObjectType, RepositoryState};
 
 /// Maximum size in bytes of a file whose lines are blamed.
 pub const MAX_BLAME_FILE_BYTES: u64 = 4 << 20;
-/// Maximum number of files of a commit among which renamed ones are found.
-pub(crate) const MAX_RENAME_FILES: usize = 1_000;
 /// Maximum number of branches and stashes in a list.
 pub const MAX_LISTED_REFERENCES: usize = 2_000;
 
@@ -340,8 +338,8 @@ impl RepositoryFolder {
         }
         let tree = commit.tree()?;
         let mut diff = self.repository.diff_tree_to_tree(before.as_ref(), Some(&tree), Some(&mut options))?;
-        if finds_renames && diff.deltas().len() <= MAX_RENAME_FILES {
-            diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
+        if finds_renames {
+            self.mark_renames(&mut diff)?;
         }
         let (text, whole) = format_diff(&diff)?;
         Ok((describe(&commit), text, whole))

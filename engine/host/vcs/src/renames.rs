@@ -1,7 +1,7 @@
 //! Finds under which name a new file was there before, as Git does: by its content, of which at least half is the same.
 
 use crate::{RepositoryFolder, VcsError};
-use git2::{Delta, Diff, DiffOptions, FileMode, ObjectType, Oid, Tree};
+use git2::{Delta, Diff, DiffDelta, DiffFindOptions, DiffOptions, FileMode, ObjectType, Oid, Repository, Tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,6 +18,8 @@ const MAX_CHUNK_BYTES: usize = 64;
 const CHUNK_HASHES: u32 = 107_927;
 /// Number of bytes at the beginning of a file in which a NUL byte shows that it isn't text.
 const BINARY_CHECK_BYTES: usize = 8_000;
+/// Maximum number of files of a diff among which renamed ones are found.
+pub(crate) const MAX_RENAME_FILES: usize = 1_000;
 /// Maximum number of deleted files of a commit whose contents are compared.
 const MAX_COMPARED_FILES: usize = 10_000;
 /// Maximum size in bytes of a file whose content is compared.
@@ -94,7 +96,45 @@ struct GoneFile {
     is_link: bool,
 }
 
+/// Returns whether the new and the deleted files among these are small enough for their contents to be compared.
+/// libgit2 reads two of them at a time as a whole, however large they are.
+pub(crate) fn are_comparable<'a>(
+    repository: &Repository,
+    deltas: impl Iterator<Item = DiffDelta<'a>>,
+) -> Result<bool, git2::Error> {
+    let store = repository.odb()?;
+    let mut all_bytes = 0_usize;
+    for delta in deltas {
+        let file = match delta.status() {
+            Delta::Added => delta.new_file(),
+            Delta::Deleted => delta.old_file(),
+            _ => continue, // tidy: open because no other file is renamed.
+        };
+        let stored = store.read_header(file.id()).map_or(0, |(size, _)| size);
+        let size = usize::try_from(file.size()).unwrap_or(usize::MAX).max(stored);
+        all_bytes = all_bytes.saturating_add(size);
+        if size > MAX_COMPARED_FILE_BYTES || all_bytes > MAX_COMPARED_BYTES {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl RepositoryFolder {
+    /// Marks the renamed files of a diff, unless it has too many files. If some are large, only those with the same
+    /// content count.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub(crate) fn mark_renames(&self, diff: &mut Diff<'_>) -> Result<(), VcsError> {
+        if diff.deltas().len() > MAX_RENAME_FILES {
+            return Ok(());
+        }
+        let is_exact = !are_comparable(&self.repository, diff.deltas())?;
+        diff.find_similar(Some(DiffFindOptions::new().renames(true).exact_match_only(is_exact)))?;
+        Ok(())
+    }
+
     /// Returns the path that a file had in the tree before, if it's one that this tree doesn't have. If the time is up,
     /// only contents that are the same count.
     ///
