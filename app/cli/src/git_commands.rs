@@ -377,8 +377,7 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         false => operation,
     };
     // Staging a file in conflict would make its markers text.
-    let refuse_unresolved =
-        |files: &[String]| host::source_control::refuse_unresolved(folder, files).map_err(CliError::usage);
+    let refuse_unresolved = |files: &[String]| open()?.refuse_unresolved(files);
     let half_done = |what: HalfDoneOperation| -> Result<Vec<GitOperation>, CliError> {
         let is_under_way = open()?.branch_state()?.under_way == Some(what.word());
         match (is_under_way, args.is_continued, first) {

@@ -13,7 +13,7 @@ mod repository_clone;
 use anyhow::anyhow;
 pub use blame::BlameReading;
 use blame::BlameReadings;
-pub use conflicts::{ConflictReading, ResolvedFile, refuse_unresolved};
+pub use conflicts::{ConflictReading, ResolvedFile};
 use engine::Session;
 use git_program::GitProgramError;
 pub use git_program::{HalfDoneOperation, repository_folder_name};

@@ -9,6 +9,7 @@ mod chosen_commit;
 mod clone_place;
 mod errors;
 mod merge_file;
+mod unmarked_notes;
 
 pub use address::{RepositoryAddress, RepositoryAddressError, host_of, repository_folder_name};
 pub use agent_repository::{AgentGitError, AgentRepository};
@@ -429,8 +430,9 @@ fn literal(file: &str) -> String {
 /// often; after a cancel, Git gets three seconds to tidy up.
 ///
 /// A merge or rebase with conflicts is taken back, so that no file has conflict markers, unless it's in
-/// [`GitOperation::KeepConflicts`]. One that stops halfway at a lock file is taken back always. It's tried again if the
-/// lock is gone within a second: editors and prompts that show Git's status lock the index for a moment all the time.
+/// [`GitOperation::KeepConflicts`]; notes then have no markers, either. One that stops halfway at a lock file is taken
+/// back always. It's tried again if the lock is gone within a second: editors and prompts that show Git's status lock
+/// the index for a moment all the time.
 ///
 /// A clone is made in a hidden folder beside the new one, which gets its name at the end: a clone that is killed leaves
 /// nothing that looks whole. The next clone removes what is left.
@@ -542,6 +544,9 @@ fn run_once(
             Some(abort) => run_silently(folder, abort, caller)?.success,
             None => false,
         };
+        if !is_undone {
+            let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
+        }
         return Err(GitProgramError::Conflict { files: conflicts, is_undone });
     }
     let why = errors::explain(folder, &done.messages, &done.output);
