@@ -146,8 +146,11 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
     if args.install.is_some() {
         return git_merge_driver::install(&root, args, scene.json, scene.out);
     }
+    let workspace = scene.handle.workspace_folder().to_owned();
     if !args.with_outputs {
-        return run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own));
+        let code = run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))?;
+        record_heads(&workspace, &root, args);
+        return Ok(code);
     }
     let folder = if args.volume.is_some() { root.clone() } else { scene.folder.to_owned() };
     let changed = git_outputs::write_outputs(scene, (volume, root.as_path()), &folder, args)?;
@@ -157,7 +160,16 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
     } else if args.verb == "commit" && !changed.is_empty() && commits_staged(&folder, &args)? {
         git_program::run(&folder, &GitOperation::Add { files: changed }, GitCaller::User, &mut |_| {}, &|| false)?;
     }
-    run_in_folder(&folder, &args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))
+    let code = run_in_folder(&folder, &args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))?;
+    record_heads(&workspace, &folder, &args);
+    Ok(code)
+}
+
+/// Records which version of each note a commit has that was just made.
+pub(super) fn record_heads(workspace: &Path, folder: &Path, args: &GitArguments) {
+    if args.verb == "commit" {
+        git_program::record_commit_heads(workspace, folder);
+    }
 }
 
 /// Refuses outputs where nothing is staged or committed as a whole.

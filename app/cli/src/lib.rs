@@ -455,6 +455,7 @@ fn run_command_line(
                 git_read_only::refuse_in_read_only_volume(&folder, &here, &args)?;
                 let mut errors = std::io::stderr();
                 let code = git_commands::run_in_folder(&here, &args, json, (&mut out, &mut errors, true))?;
+                git_commands::record_heads(&folder, &here, &args);
                 let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };
                 drop(out);
                 let mut words = vec!["open".to_owned(), cloned, "--workspace".to_owned(), folder.display().to_string()];

@@ -5,6 +5,7 @@
 
 mod changes;
 mod commit_choice;
+mod commit_heads;
 mod comparisons;
 mod conflicts;
 mod errors;

@@ -425,7 +425,7 @@ impl RepositoryFolder {
 }
 
 /// Returns whether a file is a note that its conflicts can be chosen in. A name with a line end can't be recorded.
-fn is_note_path(path: &str) -> bool {
+pub(crate) fn is_note_path(path: &str) -> bool {
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let is_note = ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known));
     is_note && !path.chars().any(char::is_control)
