@@ -29,6 +29,7 @@ mod git_arrivals;
 mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
+mod git_heads;
 #[cfg(unix)]
 mod git_killed_steps;
 #[cfg(unix)]

@@ -147,13 +147,17 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
     if args.install.is_some() {
         return git_merge_driver::install(&root, args, scene.json, scene.out);
     }
+    let workspace = scene.handle.workspace_folder().to_owned();
     let here = if args.volume.is_some() || !args.with_outputs { root.as_path() } else { scene.folder };
     let known = git_paths::GitVolume { name: volume_name, root: root.clone(), kind: None };
     let place = git_paths::find_files(|| vec![known], here, args)?;
     let (folder, mut args) = (place.folder.clone(), place.args.clone());
     if !args.with_outputs {
         let streams: GitStreams<'_> = (&mut *scene.out, &mut *scene.errors, scene.own);
-        return run_in_folder(&folder, &args, scene.json, streams).map_err(|error| place.explain(error));
+        let done = run_in_folder(&folder, &args, scene.json, streams);
+        let code = done.map_err(|error| place.explain(error))?;
+        record_heads(&workspace, &folder, &args);
+        return Ok(code);
     }
     let changed = git_outputs::write_outputs(scene, (volume, root.as_path()), &folder, &args)?;
     if !args.names.is_empty() {
@@ -162,7 +166,17 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
         git_program::run(&folder, &GitOperation::Add { files: changed }, GitCaller::User, &mut |_| {}, &|| false)?;
     }
     let streams: GitStreams<'_> = (&mut *scene.out, &mut *scene.errors, scene.own);
-    run_in_folder(&folder, &args, scene.json, streams).map_err(|error| place.explain(error))
+    let done = run_in_folder(&folder, &args, scene.json, streams);
+    let code = done.map_err(|error| place.explain(error))?;
+    record_heads(&workspace, &folder, &args);
+    Ok(code)
+}
+
+/// Records which version of each note a commit has that was just made.
+pub(super) fn record_heads(workspace: &Path, folder: &Path, args: &GitArguments) {
+    if args.verb == "commit" {
+        git_program::record_commit_heads(workspace, folder);
+    }
 }
 
 /// Refuses outputs where nothing is staged or committed as a whole.
@@ -382,8 +396,7 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         false => operation,
     };
     // Staging a file in conflict would make its markers text.
-    let refuse_unresolved =
-        |files: &[String]| host::source_control::refuse_unresolved(folder, files).map_err(CliError::usage);
+    let refuse_unresolved = |files: &[String]| open()?.refuse_unresolved(files);
     let half_done = |what: HalfDoneOperation| -> Result<Vec<GitOperation>, CliError> {
         let is_under_way = open()?.branch_state()?.under_way == Some(what.word());
         match (is_under_way, args.is_continued, first) {

@@ -459,6 +459,7 @@ fn run_command_line(
                 let streams: git_commands::GitStreams<'_> = (&mut out, &mut errors, true);
                 let done = git_commands::run_in_folder(&place.folder, &place.args, json, streams);
                 let code = done.map_err(|error| place.explain(error))?;
+                git_commands::record_heads(&folder, &place.folder, &place.args);
                 let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };
                 drop(out);
                 let mut words = vec!["open".to_owned(), cloned, "--workspace".to_owned(), folder.display().to_string()];

@@ -83,6 +83,14 @@ fn whole_file(ui: &mut Ui, scene: &PageScene<'_>, conflict: &ConflictReading, ac
                 choose(scene, conflict, (choice, None), actions);
             }
         }
+        // A note without markers may have been edited until nothing is left to choose.
+        if file.is_unmarked && file.regions.is_empty() {
+            let button = text_button(ui, "Keep the text as it is", false);
+            set_accessible_name(&button, Role::Button, &format!("Keep the text as it is: {}", file.path));
+            if button.clicked() {
+                begin(actions, scene.volume, GitRequest::Stage(vec![file.path.clone()]));
+            }
+        }
     });
     ui.add_space(space::S);
 }

@@ -60,7 +60,8 @@ impl AppWindow {
         driver.on_wake(move || wake.request_repaint());
         editor::assets::set_host(ctx, driver.handle());
         let wake = ctx.clone();
-        let source = host::source_control::SourceControl::start(move || wake.request_repaint());
+        let workspace = driver.handle().workspace_folder().to_owned();
+        let source = host::source_control::SourceControl::start(&workspace, move || wake.request_repaint());
         let wake = ctx.clone();
         let forks =
             source_control::forks_page::fork_desk::ForkDesk::start(driver.handle(), move || wake.request_repaint());

@@ -2,6 +2,7 @@
 //! its own looks into the repository, in process, and waits for Git to finish what it's just doing.
 
 use crate::fs::confined_dir::ConfinedPath;
+use crate::fs::read::{FoundFile, read_note_file};
 use crate::mailbox::Mailbox;
 use engine::Event;
 use engine::event::{ArrivedCommit, FileStamp, FileText, NoteContent};
@@ -63,6 +64,14 @@ impl CommitFinder {
                 let patience = if vain.as_ref().is_some_and(is_vain) { Duration::ZERO } else { MAX_GIT_WAIT };
                 let begun = Instant::now();
                 text.commits = find_commits(&file, base, &text.text, patience);
+                // Meanwhile, Git may have written it again, or markers were taken out of a note in conflict.
+                if begun.elapsed() >= GIT_WAIT_INTERVAL
+                    && let Ok(FoundFile::Text(now)) = read_note_file(&file)
+                    && now.stamp.hash != text.stamp.hash
+                {
+                    text = now;
+                    text.commits = find_commits(&file, base, &text.text, Duration::ZERO);
+                }
                 if text.commits.is_empty() && begun.elapsed() >= patience && !patience.is_zero() {
                     vain = Some((file.root.clone(), Instant::now()));
                 }

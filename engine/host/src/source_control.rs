@@ -13,7 +13,7 @@ mod repository_clone;
 use anyhow::anyhow;
 pub use blame::BlameReading;
 use blame::BlameReadings;
-pub use conflicts::{ConflictReading, ResolvedFile, refuse_unresolved};
+pub use conflicts::{ConflictReading, ResolvedFile};
 use engine::Session;
 use git_program::GitProgramError;
 pub use git_program::{HalfDoneOperation, repository_folder_name};
@@ -224,6 +224,8 @@ pub struct SourceControl {
     requests: Sender<ReaderRequest>,
     wake: WakeWindow,
     is_canceled: Arc<AtomicBool>,
+    /// The workspace's folder.
+    workspace: PathBuf,
     followed: Vec<FollowedVolume>,
     /// Number of the last saved change when all edits were in their files.
     saved: u64,
@@ -244,8 +246,9 @@ fn lock(shared: &Mutex<SharedReadings>) -> MutexGuard<'_, SharedReadings> {
 }
 
 impl SourceControl {
-    /// Starts the reader. `wake` is called when there's something new.
-    pub fn start(wake: impl Fn() + Send + Sync + 'static) -> SourceControl {
+    /// Starts the reader of the volumes of the workspace in this folder. `wake` is called when there's something new.
+    pub fn start(workspace: &Path, wake: impl Fn() + Send + Sync + 'static) -> SourceControl {
+        let workspace = workspace.to_owned();
         let (requests, asked) = channel();
         let shared: Arc<Mutex<SharedReadings>> = Arc::default();
         let wake: WakeWindow = Arc::new(wake);
@@ -253,7 +256,7 @@ impl SourceControl {
             RepositoryReader { shared: shared.clone(), wake: Some(wake.clone()), ..RepositoryReader::default() };
         std::thread::spawn(move || reader.run(&asked));
         let is_canceled = Arc::default();
-        SourceControl { shared, requests, wake, is_canceled, followed: Vec::new(), saved: 0, waiting: None }
+        SourceControl { shared, requests, wake, is_canceled, workspace, followed: Vec::new(), saved: 0, waiting: None }
     }
 
     /// Follows the session's volumes, and starts an operation that waits for edits to be saved. Costs nothing if no
@@ -401,7 +404,7 @@ impl SourceControl {
 
     fn start_operation(&self, WaitingOperation { volume, root, request, .. }: WaitingOperation, is_saved: bool) {
         let (shared, wake, is_canceled) = (self.shared.clone(), self.wake.clone(), self.is_canceled.clone());
-        let requests = self.requests.clone();
+        let (requests, workspace) = (self.requests.clone(), self.workspace.clone());
         std::thread::spawn(move || {
             let report_progress = |line: &str| {
                 if let Some(job) = &mut lock(&shared).job {
@@ -421,6 +424,9 @@ impl SourceControl {
                     Err(anyhow!("Edits aren't in their files yet, so nothing was done. Save first, and try again."))
                 }
             };
+            if is_commit && done.is_ok() {
+                git_program::record_commit_heads(&workspace, &root);
+            }
             let report = match done {
                 Ok(GitOutcome { text, undo }) => {
                     GitReport { volume, text, is_error: false, is_commit, undo, retry: None }

@@ -238,6 +238,17 @@ impl NoteHistory {
         NoteHistory { doc, own, past, versions }
     }
 
+    /// Returns the number of changes up to the last of these heads, which are hexadecimal numbers separated by commas;
+    /// `None` if the note lacks one of them.
+    pub fn count_at(&self, heads: &str) -> Option<usize> {
+        let count = |head: &str| {
+            let hash: ChangeHash = head.parse().ok()?;
+            self.past.moments.iter().position(|moment| moment.hash == hash).map(|at| at + 1)
+        };
+        let counts: Vec<usize> = heads.split(',').map(count).collect::<Option<_>>()?;
+        counts.into_iter().max()
+    }
+
     /// Adds commits of Git, oldest first, to the versions. A version ends where a commit has it. What only Git has
     /// becomes a version before the first one that is newer.
     pub fn add_commits(&mut self, commits: &[VersionCommit]) {

@@ -68,6 +68,10 @@ fn a_merge_is_resolved_conflict_by_conflict() {
     run_in(&house, "notes", &["merge", "--abort", "--keep-conflicts"]).refused(2, "goes with merge, rebase and pull");
     run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).refused(1, "`tracebook git conflicts` lists them");
 
+    // Notes have the user's own text where both have changed it, and all that is no conflict.
+    let merged = lines(&[(2, "main 2"), (15, "idea 15"), (28, "main 28")]);
+    assert_eq!(house.read("notes/a.md"), merged.as_bytes());
+    assert_eq!(house.read("notes/crlf.md"), b"one\r\nmain\r\n");
     let listed = run_in(&house, "notes", &["conflicts", "--json"]).good().json();
     assert_eq!(listed["sides"]["ours"], json!({"name": "Your change (main)", "is_yours": true}));
     assert_eq!(listed["sides"]["theirs"], json!({"name": "From idea", "is_yours": false}));
@@ -91,7 +95,7 @@ fn a_merge_is_resolved_conflict_by_conflict() {
         "{text}"
     );
 
-    // Staging would make the markers text.
+    // Staging would take one side without a choice.
     run_in(&house, "notes", &["add", "a.md"]).refused(2, "a.md is in conflict");
     run_in(&house, "notes", &["add"]).refused(2, "is in conflict");
     run_in(&house, "notes", &["commit", "--all", "-m", "No"]).refused(2, "is in conflict");
@@ -118,9 +122,8 @@ fn a_merge_is_resolved_conflict_by_conflict() {
     let seen = seen["file"]["seen"].as_str().expect("a hash").to_owned();
     let said = resolve(&house, &["a.md", "--theirs", "--region", "2", "--seen", &seen]);
     assert!(said.starts_with("Kept “From idea” in a.md. 1 conflict is left in it.\nTo get the former text back: "));
-    let partly = String::from_utf8(house.read("notes/a.md")).expect("text");
-    assert!(partly.contains("<<<<<<< HEAD\nmain 2\n=======\nidea 2\n") && partly.contains("\nidea 28\n"), "{partly}");
-    assert!(!partly.contains("main 28"), "{partly}");
+    let partly = lines(&[(2, "main 2"), (15, "idea 15"), (28, "idea 28")]);
+    assert_eq!(house.read("notes/a.md"), partly.as_bytes());
     let typed = format!("{partly}typed\n");
     house.write("notes/a.md", typed.as_bytes());
     refuse(&house, &["a.md", "--ours", "--region", "1", "--seen", &seen], "a.md has changed meanwhile");
@@ -167,6 +170,7 @@ fn the_sides_of_rebase_pull_cherry_pick_and_stash_have_names() {
     git(&notes, &["switch", "-q", "idea"]);
     run_in(&house, "notes", &["rebase", "main", "--keep-conflicts"]).refused(1, "Choose a side for each conflict");
     assert_eq!(sides(), pair(("From main", false), ("Your change: Change on idea", true)));
+    assert_eq!(house.read("notes/a.md"), b"idea\n", "the user's own text stays");
     run_in(&house, "notes", &["rebase", "--continue"]).refused(1, "Files are still in conflict");
     assert!(resolve(&house, &["a.md", "--theirs"]).contains("Kept “Your change: Change on idea” in a.md."));
     run_in(&house, "notes", &["rebase", "--continue"]).good();
@@ -218,6 +222,65 @@ fn the_sides_of_rebase_pull_cherry_pick_and_stash_have_names() {
 }
 
 #[test]
+fn a_note_in_conflict_has_no_markers_and_keeps_its_choices() {
+    let (main, idea) = (lines(&[(2, "main 2"), (28, "main 28")]), lines(&[(2, "idea 2"), (28, "idea 28")]));
+    let texts = |name| (name, lines(&[]).into_bytes(), main.clone().into_bytes(), idea.clone().into_bytes());
+    let files = ["a.md", "b.md", "code.txt"].map(texts);
+    let files: Vec<_> =
+        files.iter().map(|(name, base, main, idea)| (*name, &**base, Some(&**main), Some(&**idea))).collect();
+    let house = diverged(&files);
+    let notes = house.path("notes");
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).refused(1, "Choose a side for each conflict");
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "UU a.md\nUU b.md\nUU code.txt");
+    assert_eq!(house.read("notes/a.md"), main.as_bytes());
+    assert_eq!(house.cat("a.md"), main.as_bytes(), "nor has the document");
+    assert!(String::from_utf8_lossy(&house.read("notes/code.txt")).contains("<<<<<<< HEAD\nmain 2\n"));
+    let one = |path: &str| run_in(&house, "notes", &["conflicts", path, "--json"]).good().json()["file"].clone();
+    let count = |path: &str| one(path)["regions"].as_array().map_or(0, Vec::len);
+
+    // A choice may leave the text as it is, and another one for the same numbers is refused.
+    let seen = one("a.md")["seen"].as_str().expect("a hash").to_owned();
+    assert!(
+        resolve(&house, &["a.md", "--ours", "--region", "1", "--seen", &seen]).contains("1 conflict is left in it.")
+    );
+    assert_eq!((house.read("notes/a.md"), count("a.md")), (main.clone().into_bytes(), 1));
+    refuse(&house, &["a.md", "--ours", "--region", "1", "--seen", &seen], "a.md has changed meanwhile");
+    run_in(&house, "notes", &["add", "a.md"]).refused(2, "a.md is in conflict");
+    run_in(&house, "notes", &["commit", "-m", "No"]).refused(1, "Files are still in conflict");
+    // What is edited elsewhere moves a conflict.
+    house.write("notes/a.md", format!("top\n{}", main.replace("line 20\n", "line 20\r\n")).as_bytes());
+    let file = one("a.md");
+    assert_eq!((&file["regions"][0]["line"], &file["regions"][0]["theirs"]), (&json!(29), &json!("idea 28\n")));
+    resolve(&house, &["a.md", "--theirs", "--region", "1"]);
+    let resolved = format!("top\n{}", lines(&[(2, "main 2"), (28, "idea 28")]).replace("line 20\n", "line 20\r\n"));
+    assert_eq!(house.read("notes/a.md"), resolved.as_bytes());
+    assert_eq!(unmerged(&house), "b.md\ncode.txt");
+    // One that is edited itself is left to the user.
+    house.write("notes/b.md", main.replace("main 28", "main and idea 28").as_bytes());
+    let why = "the text of 1 conflict was edited, so choose for the others, and then stage it if it's as you want it";
+    assert_eq!((count("b.md"), &one("b.md")["trouble"]), (1, &json!(why)));
+    run_in(&house, "notes", &["add", "b.md"]).refused(2, "b.md is in conflict");
+    assert!(resolve(&house, &["b.md", "--both", "--region", "1"]).contains("1 conflict is left in it."));
+    refuse(&house, &["b.md", "--ours", "--region", "1"], "the text of 1 conflict was edited, so stage it");
+    assert_eq!(unmerged(&house), "b.md\ncode.txt");
+    run_in(&house, "notes", &["add", "b.md"]).good();
+    let both = lines(&[(2, "main 2\nidea 2"), (28, "main and idea 28")]);
+    assert_eq!(git(&notes, &["show", ":b.md"]), both.trim_end());
+
+    // Another merge of the same versions begins without choices, and one by Git itself has its own markers.
+    run_in(&house, "notes", &["merge", "--abort"]).good();
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).code(1);
+    assert_eq!((count("a.md"), count("b.md")), (2, 2));
+    run_in(&house, "notes", &["merge", "--abort"]).good();
+    let merge = std::process::Command::new("git").args(["merge", "idea"]).current_dir(&notes).output();
+    assert!(!merge.expect("git is there").status.success());
+    assert!(String::from_utf8_lossy(&house.read("notes/a.md")).contains("<<<<<<< HEAD\n"));
+    house.write("notes/a.md", main.as_bytes());
+    assert_eq!(one("a.md")["trouble"], json!("no conflict is marked in it, so stage it if it's as you want it"));
+    run_in(&house, "notes", &["add", "a.md"]).good();
+}
+
+#[test]
 fn an_agent_commits_no_markers() {
     let commit = json!({"volume": "notes", "message": "By the agent", "files": ["notes/a.md"]});
     let (address, results) = caller(vec![("git_commit", commit)]);
@@ -244,7 +307,9 @@ fn lines_that_look_like_markers_stay_text() {
         ("heading.md", heading.as_bytes(), Some(b"Project\n=======\nmain\n"), Some(b"Results\n=======\nidea\n")),
         ("large.md", &large("old"), Some(&large("main")), Some(&large("idea"))),
         ("notes.md", b"old\n", Some(b"main\n"), Some(b"idea\n")),
+        ("plain.txt", b"old\n", Some(b"main\n"), Some(b"idea\n")),
         ("sample.md", sample.as_bytes(), Some(&with(sample, "end", "main")), Some(&with(sample, "end", "idea"))),
+        ("sample.txt", sample.as_bytes(), Some(&with(sample, "end", "main")), Some(&with(sample, "end", "idea"))),
         ("sub/wide.md", b"old\n", Some(b"main =======\n"), Some(b"=======\n")),
     ]);
     // Git's own setting for longer markers.
@@ -260,12 +325,18 @@ fn lines_that_look_like_markers_stay_text() {
     resolve(&house, &["heading.md", "--theirs", "--region", "1"]);
     assert_eq!(house.read("notes/heading.md"), b"Results\n=======\nidea\n");
 
-    let file = one("sample.md");
+    let file = one("sample.txt");
     assert!(file["trouble"].as_str().is_some_and(|why| why.contains("its own text has lines like conflict markers")));
-    let before = house.read("notes/sample.md");
-    refuse(&house, &["sample.md", "--ours", "--region", "1"], "its own text has lines like conflict markers");
-    assert_eq!(house.read("notes/sample.md"), before);
-    resolve(&house, &["sample.md", "--theirs"]);
+    let before = house.read("notes/sample.txt");
+    refuse(&house, &["sample.txt", "--ours", "--region", "1"], "its own text has lines like conflict markers");
+    assert_eq!(house.read("notes/sample.txt"), before);
+    resolve(&house, &["sample.txt", "--theirs"]);
+    assert_eq!(house.read("notes/sample.txt"), with(sample, "end", "idea"));
+    // A note has no markers but its own.
+    assert_eq!(house.read("notes/sample.md"), with(sample, "end", "main"));
+    let file = one("sample.md");
+    assert_eq!((&file["regions"][0]["ours"], &file["regions"][0]["theirs"]), (&json!("main\n"), &json!("idea\n")));
+    resolve(&house, &["sample.md", "--theirs", "--region", "1"]);
     assert_eq!(house.read("notes/sample.md"), with(sample, "end", "idea"));
 
     assert!(one("large.md")["trouble"].as_str().is_some_and(|why| why.contains("larger than 4 MB")));
@@ -279,14 +350,16 @@ fn lines_that_look_like_markers_stay_text() {
     assert_eq!(house.read("notes/sub/wide.md"), b"=======\n");
 
     // Edited markers: nothing is guessed.
-    let marked = String::from_utf8(house.read("notes/notes.md")).expect("text");
+    let marked = String::from_utf8(house.read("notes/plain.txt")).expect("text");
     let edited = marked.replace("=======\n", "");
-    house.write("notes/notes.md", edited.as_bytes());
-    refuse(&house, &["notes.md", "--ours", "--region", "1"], "its conflict markers were edited");
-    assert_eq!(house.read("notes/notes.md"), edited.as_bytes());
+    house.write("notes/plain.txt", edited.as_bytes());
+    refuse(&house, &["plain.txt", "--ours", "--region", "1"], "its conflict markers were edited");
+    assert_eq!(house.read("notes/plain.txt"), edited.as_bytes());
+    house.write("notes/plain.txt", b"by hand\n");
+    refuse(&house, &["plain.txt", "--both"], "no conflict is marked in it");
     house.write("notes/notes.md", b"by hand\n");
-    refuse(&house, &["notes.md", "--both"], "no conflict is marked in it");
-    run_in(&house, "notes", &["add", "notes.md"]).good();
+    refuse(&house, &["notes.md", "--both"], "the text of 1 conflict was edited, so stage it if it's as you want it");
+    run_in(&house, "notes", &["add", "notes.md", "plain.txt"]).good();
     run_in(&house, "notes", &["merge", "--continue"]).good();
     assert_eq!(house.cat("notes/notes.md"), b"by hand\n");
     assert_eq!(git(&house.path("notes"), &["status", "--porcelain"]), "");

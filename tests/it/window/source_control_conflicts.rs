@@ -48,11 +48,12 @@ fn a_merge_is_resolved_side_by_side() {
     wait(&mut window, "Choose a side for each conflict");
     wait(&mut window, "Choose a side in each file in conflict, then continue.");
     wait(&mut window, "One.md, in conflict, not staged");
-    let marked = bench.file("One.md");
-    assert!(marked.contains("<<<<<<< HEAD\nmain 2\n"), "{marked}");
-    until(&mut window, "the note shows the same text", |window| text(window).as_deref() == Some(marked.as_str()));
+    let kept = lines("main");
+    assert_eq!(bench.file("One.md"), kept, "there are no markers in it");
+    assert!(git(&bench.notes(), &["status", "--porcelain"]).contains("UU One.md"));
+    until(&mut window, "the note shows the same text", |window| text(window).as_deref() == Some(kept.as_str()));
 
-    // Staging would make the markers text.
+    // Staging would take one side without a choice.
     click(&mut window, "Stage all");
     wait(&mut window, "is in conflict. Choose a side for each of its conflicts first.");
     click(&mut window, "Dismiss");
@@ -63,16 +64,15 @@ fn a_merge_is_resolved_side_by_side() {
     pictured(&mut window, "source-control-conflicts");
     click(&mut window, "Keep theirs in conflict 1 of One.md");
     wait(&mut window, "Kept “From idea” in One.md. 1 conflict is left in it.");
-    until(&mut window, "the note has it", |window| {
-        text(window).is_some_and(|text| text.contains("line 1\nidea 2\nline 3\n") && text.contains(">>>>>>> idea"))
-    });
+    let chosen = kept.replace("main 2\n", "idea 2\n");
+    until(&mut window, "the note has it", |window| text(window).as_deref() == Some(chosen.as_str()));
     click(&mut window, "Undo");
     wait(&mut window, "Restored the conflicts in One.md.");
-    assert_eq!(bench.file("One.md"), marked);
+    assert_eq!(bench.file("One.md"), kept);
     wait(&mut window, "Conflict 2 of 2");
 
     // A choice for a text that another program has changed since is refused.
-    let edited = format!("{marked}typed elsewhere\n");
+    let edited = format!("{kept}typed elsewhere\n");
     std::fs::write(bench.notes().join("One.md"), &edited).expect("written");
     click(&mut window, "Keep theirs in conflict 1 of One.md");
     wait(&mut window, "One.md has changed meanwhile, so nothing was done. Look at its conflicts again.");
@@ -169,6 +169,28 @@ fn a_note_that_git_left_in_conflict_is_resolved_in_its_pane() {
 }
 
 #[test]
+fn a_note_that_was_edited_is_staged_as_it_is() {
+    let bench = diverged();
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "Branches");
+    wait(&mut window, "Branch idea: Change on idea");
+    choose(&mut window, "idea", "Merge into main");
+    wait(&mut window, "Nothing was merged");
+    click(&mut window, "Resolve conflicts");
+    wait(&mut window, "One.md, in conflict, not staged");
+    click(&mut window, "One.md, in conflict, not staged");
+    wait(&mut window, "From idea: idea 28");
+    assert!(!has(&window, "Keep the text as it is: One.md"));
+    std::fs::write(bench.notes().join("One.md"), lines("both")).expect("written");
+    wait(&mut window, "The text of 2 conflicts was edited, so stage it if it's as you want it.");
+    assert!(!has(&window, "From idea: idea 28"));
+    click(&mut window, "Keep the text as it is: One.md");
+    wait(&mut window, "One.md, modified, staged");
+    assert_eq!(git(&bench.notes(), &["show", ":One.md"]), lines("both").trim_end());
+}
+
+#[test]
 fn yours_is_your_own_change_in_a_rebase() {
     let bench = diverged();
     let mut window = bench.opened();
@@ -182,6 +204,7 @@ fn yours_is_your_own_change_in_a_rebase() {
     click(&mut window, "One.md, in conflict, not staged");
     wait(&mut window, "Your change: Change on main: main 2");
     wait(&mut window, "From idea: idea 2");
+    assert_eq!(bench.file("One.md"), lines("main"), "the user's own text stays");
     pictured(&mut window, "source-control-rebase-conflicts");
     click(&mut window, "Use your whole file: One.md");
     wait(&mut window, "Kept “Your change: Change on main” in One.md.");

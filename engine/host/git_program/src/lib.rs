@@ -7,12 +7,15 @@ mod address;
 mod agent_repository;
 mod chosen_commit;
 mod clone_place;
+mod commit_heads;
 mod errors;
 mod merge_file;
+mod unmarked_notes;
 
 pub use address::{RepositoryAddress, RepositoryAddressError, host_of, repository_folder_name};
 pub use agent_repository::{AgentGitError, AgentRepository};
 pub use chosen_commit::commit_chosen;
+pub use commit_heads::record_commit_heads;
 pub use errors::GitProgramError;
 pub use merge_file::{MERGE_DRIVER_SETTING, MergedFile, merge_driver_command, merge_files};
 
@@ -429,8 +432,8 @@ fn literal(file: &str) -> String {
 /// often; after a cancel, Git gets three seconds to tidy up.
 ///
 /// A merge or rebase with conflicts is taken back, so that no file has conflict markers, unless it's in
-/// [`GitOperation::KeepConflicts`]. One that stops halfway at a lock file is taken back always. It's tried again if the
-/// lock is gone within a second: editors and prompts that show Git's status lock the index for a moment all the time.
+/// [`GitOperation::KeepConflicts`]; notes then have no markers, either. One that stops halfway at a lock file is taken
+/// back always, and tried again if the lock is gone within a second: prompts that show Git's status lock the index.
 ///
 /// A clone is made in a hidden folder beside the new one, which gets its name at the end: a clone that is killed leaves
 /// nothing that looks whole. The next clone removes what is left.
@@ -537,11 +540,13 @@ fn run_once(
     }
     let conflicts = errors::conflicting_files(&done.output);
     if !conflicts.is_empty() {
-        let is_kept = matches!(operation, GitOperation::KeepConflicts(_));
-        let is_undone = match abort.filter(|_| !is_kept) {
+        let is_undone = match abort.filter(|_| !matches!(operation, GitOperation::KeepConflicts(_))) {
             Some(abort) => run_silently(folder, abort, caller)?.success,
             None => false,
         };
+        if !is_undone {
+            let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
+        }
         return Err(GitProgramError::Conflict { files: conflicts, is_undone });
     }
     let why = errors::explain(folder, &done.messages, &done.output);

@@ -1,7 +1,7 @@
 //! The commits of Git among a note's versions.
 //!
-//! Which version of the note a commit has isn't recorded anywhere: it's found by the text. So a rebase, squash or amend
-//! loses nothing, and commits of every program count.
+//! Which version of the note a commit has is found by the text, so a rebase, squash or amend loses nothing, and commits
+//! of every program count. A commit made here has a record, too, which tells versions with the same text apart.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,8 +40,11 @@ impl From<CommittedVersion> for VersionCommit {
 /// Returns the commits that changed a note's file, oldest first: those of the present branch, and those that brought
 /// changes of the note. None are found where there's no repository.
 pub fn committed_versions(root: &Path, path: &str, story: Option<&NoteHistory>) -> Vec<CommittedVersion> {
-    let log = || -> Result<Vec<FileCommit>, VcsError> {
-        Ok(RepositoryFolder::open(root)?.file_log(path, MAX_FILE_LOG_COMMITS, FILE_LOG_TIMEOUT)?.0)
+    let log = || -> Result<Vec<(Option<String>, FileCommit)>, VcsError> {
+        let repository = RepositoryFolder::open(root)?;
+        let (log, _) = repository.file_log(path, MAX_FILE_LOG_COMMITS, FILE_LOG_TIMEOUT)?;
+        let heads = |of: &FileCommit| story.and_then(|_| repository.recorded_heads(&of.commit.id, path));
+        Ok(log.into_iter().map(|of| (heads(&of), of)).collect())
     };
     let log = match vcs::is_in_repository(root) {
         true => log().unwrap_or_else(|error| {
@@ -51,9 +54,11 @@ pub fn committed_versions(root: &Path, path: &str, story: Option<&NoteHistory>) 
         false => Vec::new(),
     };
     let until = Instant::now() + MATCH_TIMEOUT;
-    let change = |of: &FileCommit| story.and_then(|story| find_version(story, of, until));
-    let mut found: Vec<CommittedVersion> =
-        log.into_iter().map(|of| CommittedVersion { change: change(&of), commit: of.commit }).collect();
+    let version = |(heads, of): (Option<String>, FileCommit)| {
+        let change = story.and_then(|story| find_version(story, &of, heads.as_deref(), until));
+        CommittedVersion { change, commit: of.commit }
+    };
+    let mut found: Vec<CommittedVersion> = log.into_iter().map(version).collect();
     // Without the repository, or after its history was rewritten, the changes still name the commits they came with.
     for (at, moment) in story.iter().flat_map(|story| story.past.moments.iter().enumerate()) {
         let Some(CommitMark { id, author, .. }) = mark_of(moment) else { continue };
@@ -100,8 +105,8 @@ fn mark_of(moment: &NoteChange) -> Option<CommitMark> {
     moment.message.as_deref().and_then(CommitMark::from_message)
 }
 
-/// Returns the number of changes after which a note is as in a commit.
-fn find_version(story: &NoteHistory, of: &FileCommit, until: Instant) -> Option<usize> {
+/// Returns the number of changes after which a note is as in a commit, for which these heads may be recorded.
+fn find_version(story: &NoteHistory, of: &FileCommit, heads: Option<&str>, until: Instant) -> Option<usize> {
     let moments = &story.past.moments;
     let marked = |fits: &dyn Fn(&CommitMark) -> bool| {
         moments.iter().rposition(|moment| mark_of(moment).is_some_and(|mark| fits(&mark))).map(|at| at + 1)
@@ -116,7 +121,8 @@ fn find_version(story: &NoteHistory, of: &FileCommit, until: Instant) -> Option<
         latest <= of.commit.commit_time
     });
     let near = near.count();
-    let mut places: Vec<usize> = (0..=COMPARED_CHANGES).filter_map(|back| near.checked_sub(back)).collect();
+    let mut places: Vec<usize> = heads.and_then(|heads| story.count_at(heads)).into_iter().collect();
+    places.extend((0..=COMPARED_CHANGES).filter_map(|back| near.checked_sub(back)));
     places.extend((1..=COMPARED_CHANGES).map(|on| near + on).filter(|place| *place <= moments.len()));
     // A rebase keeps the text and changes the time, so the last changes and those of other commits come next.
     places.extend((moments.len().saturating_sub(COMPARED_CHANGES)..=moments.len()).rev());

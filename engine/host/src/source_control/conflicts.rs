@@ -27,6 +27,8 @@ pub struct ResolvedFile {
     pub kept: Option<String>,
     /// Hash of its bytes after the choice; `None` if it was deleted.
     pub left: Option<String>,
+    /// What the repository had recorded of choices in it, if it's a note without markers.
+    pub choices: Option<String>,
 }
 
 type RunGit<'a> = &'a mut dyn FnMut(GitOperation) -> anyhow::Result<String>;
@@ -36,28 +38,6 @@ pub(super) fn read_conflict(root: &Path, path: &str) -> Result<DiffReading, VcsE
     let repository = RepositoryFolder::open(root)?;
     let conflict = ConflictReading { file: repository.conflict(path)?, sides: repository.conflict_sides()? };
     Ok(DiffReading { is_complete: true, conflict: Some(conflict), ..DiffReading::default() })
-}
-
-/// Refuses to stage files that have conflicts in their text: staging would keep the markers as text. Without names, any
-/// file in conflict is refused.
-///
-/// # Errors
-/// Returns an error for the user.
-pub fn refuse_unresolved(root: &Path, files: &[String]) -> anyhow::Result<()> {
-    let (conflicts, _) = RepositoryFolder::open(root)?.conflicts()?;
-    let is_below = |path: &str, name: &str| {
-        let name = name.trim_start_matches("./").trim_end_matches('/');
-        let below = path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        below || matches!(name, "" | ".")
-    };
-    let is_refused = |conflict: &&FileConflict| match files {
-        [] => true,
-        _ => !conflict.regions.is_empty() && files.iter().any(|name| is_below(&conflict.path, name)),
-    };
-    match conflicts.iter().find(is_refused) {
-        Some(conflict) => bail!("{} is in conflict. Choose a side for each of its conflicts first.", conflict.path),
-        None => Ok(()),
-    }
 }
 
 /// Resolves conflicts of a file, and stages it once none are left.
@@ -74,7 +54,7 @@ pub(super) fn resolve(
         bail!("{path} has changed meanwhile, so nothing was done. Look at its conflicts again.");
     }
     let sides = repository.conflict_sides()?;
-    let kept = repository.keep_file(path)?;
+    let (kept, choices) = (repository.keep_file(path)?, repository.recorded_choices(path)?);
     let left_conflicts = match (choice, region) {
         (ConflictChoice::Ours | ConflictChoice::Theirs, None) => {
             take_side(root, path, conflict.kind.has_file(choice == ConflictChoice::Theirs), choice, run)?;
@@ -83,16 +63,18 @@ pub(super) fn resolve(
         (ConflictChoice::Both, None) | (_, Some(_)) => {
             let Some(kept) = &kept else { bail!("{path} is gone, so keep or delete it as a whole.") };
             let before = repository.kept_bytes(kept)?;
-            let (bytes, left) = repository.resolve_regions(path, &before, choice, region)?;
+            let resolved = repository.resolve_regions(path, &before, choice, region)?;
             let (_folder, target) = confined_file(root, path, false)?;
-            write_over(&target, path, &before, &bytes)?;
-            if left == 0 {
+            repository.record_choice(&resolved, false)?;
+            write_over(&target, path, &before, &resolved.bytes)?;
+            repository.record_choice(&resolved, true)?;
+            if resolved.left == 0 {
                 run(GitOperation::Add { files: vec![path.to_owned()] })?;
             }
-            left
+            resolved.left
         }
     };
-    let file = ResolvedFile { path: path.to_owned(), kept, left: repository.file_id(path)? };
+    let file = ResolvedFile { path: path.to_owned(), kept, left: repository.file_id(path)?, choices };
     let taken = match choice {
         ConflictChoice::Ours => format!("“{}”", sides.ours.name),
         ConflictChoice::Theirs => format!("“{}”", sides.theirs.name),
@@ -134,6 +116,7 @@ pub(super) fn unresolve(root: &Path, file: &ResolvedFile, run: RunGit<'_>) -> an
         }
     }
     let repository = RepositoryFolder::open(root)?;
+    file.choices.as_deref().map_or(Ok(()), |choices| repository.restore_recorded_choices(choices))?;
     match (&file.kept, &file.left) {
         (None, None) => {}
         (None, Some(_)) => delete_file(root, path)?,

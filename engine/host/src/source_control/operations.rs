@@ -1,6 +1,6 @@
 //! Git operations that the user starts in the window. Each runs the user's own `git`, which never asks on a terminal.
 
-use super::conflicts::{refuse_unresolved, resolve, unresolve};
+use super::conflicts::{resolve, unresolve};
 use super::{DiscardedFile, GitOutcome, ResolvedFile, sentence};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::ConfinedFolder;
@@ -215,7 +215,7 @@ pub fn perform(
             "This folder is a Git repository now.".to_owned()
         }
         GitRequest::Stage(files) => {
-            refuse_unresolved(root, files)?;
+            RepositoryFolder::open(root)?.refuse_unresolved(files)?;
             run(GitOperation::Add { files: files.clone() })?;
             String::new()
         }
@@ -238,7 +238,7 @@ pub fn perform(
             repository.refuse_staged_outside().map_err(|why| anyhow!(sentence(&why.to_string())))?;
             let is_staged = |change: &FileChange| change.staged.is_some();
             if !amend && !repository.changes()?.0.iter().any(is_staged) {
-                refuse_unresolved(root, &[])?;
+                repository.refuse_unresolved(&[])?;
                 run(GitOperation::Add { files: Vec::new() })?;
             }
             let message = message.trim().to_owned();

@@ -118,7 +118,7 @@ pub(super) fn run_program(
             // Refused before the commit, so that a second try doesn't find it made already.
             check_remotes(&own, web)?;
             RepositoryFolder::open(root)?.refuse_pushed_snapshot()?;
-            let committed = commit(&own, message, files, *staged)?;
+            let committed = commit(place, &own, message, files, *staged)?;
             match push(&own, web, &run) {
                 Ok(pushed) => format!("{committed}\n{pushed}"),
                 Err(why) => bail!("{committed}\nIt is committed, but not pushed: {why}"),
@@ -139,12 +139,20 @@ pub(super) fn run_program(
 }
 
 /// Commits the named files, all changed ones, or exactly what is staged.
-fn commit(own: &AgentRepository<'_>, message: &str, files: &[String], staged: bool) -> anyhow::Result<String> {
-    match (staged, files) {
-        (false, _) => Ok(own.commit(message, files)?),
-        (true, []) => Ok(own.commit_staged(message)?),
+fn commit(
+    place: &ToolWorkspace,
+    own: &AgentRepository<'_>,
+    message: &str,
+    files: &[String],
+    staged: bool,
+) -> anyhow::Result<String> {
+    let committed = match (staged, files) {
+        (false, _) => own.commit(message, files)?,
+        (true, []) => own.commit_staged(message)?,
         (true, [_, ..]) => bail!("With staged, exactly what is staged is committed. Name no files, or leave it out."),
-    }
+    };
+    git_program::record_commit_heads(&place.workspace, own.folder);
+    Ok(committed)
 }
 
 /// Pushes the current branch.
@@ -193,7 +201,7 @@ fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSig
         }
         GitJob::Show { commit } => part.show_text(commit.as_deref().unwrap_or("HEAD"), &format_day)?,
         GitJob::Add { files } => own.stage(files)?,
-        GitJob::Commit { message, files, staged } => commit(&own, message, files, *staged)?,
+        GitJob::Commit { message, files, staged } => commit(place, &own, message, files, *staged)?,
     })
 }
 

@@ -3,7 +3,9 @@
 //!
 //! The sides of a file come from the index. Its conflicts are the parts that Git has marked in the file, since they're
 //! what the user sees and what a choice replaces. Where a line could be text as well as a marker, the sides decide.
+//! Those of a note without markers are found in another way: see `note_choices`.
 
+use crate::note_choices::ResolvedText;
 use crate::{MAX_COMMIT_FILE_BYTES, RepositoryFolder, VcsError};
 use git2::{AttrCheckFlags, AttrValue, IndexConflict, IndexEntry, ObjectType, Oid, RepositoryState};
 use std::io::Read;
@@ -17,7 +19,7 @@ pub const MAX_CONFLICT_FILE_BYTES: u64 = 4 << 20;
 /// Maximum number of conflicts that are told apart in a file.
 pub const MAX_CONFLICT_REGIONS: usize = 500;
 /// Maximum size in bytes of all files that a list reads.
-const MAX_LISTED_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_LISTED_BYTES: u64 = 64 << 20;
 /// Maximum number of lines of a file that are checked for being the middle of a conflict or a part of its text.
 const MAX_DOUBTFUL_LINES: usize = 100;
 /// Maximum length of the name of a side, in characters.
@@ -107,10 +109,12 @@ pub struct FileConflict {
     pub is_binary: bool,
     /// The conflicts that are left in its text.
     pub regions: Vec<ConflictRegion>,
-    /// Why its conflicts can't be told apart, without the path.
+    /// Why its conflicts can't be told apart, or what can no longer be chosen, without the path.
     pub trouble: Option<String>,
-    /// Hash of the file as it is now, by which a choice is checked; `None` if there's no file.
+    /// Hash of the file and of its choices as they are now, by which a choice is checked; `None` if there's no file.
     pub seen: Option<String>,
+    /// Whether Git's markers were taken out, because it's a note: where there's no choice yet, it has one side's text.
+    pub is_unmarked: bool,
 }
 
 /// A side of all conflicts.
@@ -145,17 +149,17 @@ impl ConflictSides {
 
 /// A conflict that is marked in a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct MarkedRegion {
+pub(crate) struct MarkedRegion {
     line: usize,
-    whole: Range<usize>,
-    ours: Range<usize>,
-    theirs: Range<usize>,
+    pub(crate) whole: Range<usize>,
+    pub(crate) ours: Range<usize>,
+    pub(crate) theirs: Range<usize>,
 }
 
 /// The bytes of both sides of a file.
-struct SideTexts {
-    ours: Vec<u8>,
-    theirs: Vec<u8>,
+pub(crate) struct SideTexts {
+    pub(crate) ours: Vec<u8>,
+    pub(crate) theirs: Vec<u8>,
 }
 
 impl RepositoryFolder {
@@ -209,8 +213,9 @@ impl RepositoryFolder {
         Ok(Some(Oid::hash_file(ObjectType::Blob, &file)?.to_string()))
     }
 
-    /// Returns the bytes of a file with some of its conflicts replaced by a side: one by its number, or all. Also
-    /// returns how many are left. `bytes` are the file's current ones.
+    /// Returns the bytes of a file with some of its conflicts replaced by a side: one by its number, or all that are
+    /// left. `bytes` are the file's current ones. [`RepositoryFolder::record_choice`] comes before and after they're
+    /// written.
     ///
     /// # Errors
     /// Returns [`VcsError::Refused`] if the file isn't in conflict, if its conflicts can't be told apart, or if there's
@@ -221,26 +226,29 @@ impl RepositoryFolder {
         bytes: &[u8],
         choice: ConflictChoice,
         region: Option<usize>,
-    ) -> Result<(Vec<u8>, usize), VcsError> {
+    ) -> Result<ResolvedText, VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(format!("{why}: {path}")));
+        let is_missing = |count: usize| region.is_some_and(|number| number == 0 || number > count);
+        let missing = |count: usize| format!("there is no conflict {} in it, it has {count}", region.unwrap_or(0));
         let inside = self.repository_path(path)?;
         let conflict = self.conflict_entries(&inside, path)?;
         let texts = match self.side_texts(&conflict)? {
             Ok(texts) => texts,
             Err(why) => return refuse(why.to_owned()),
         };
+        if let Some(choices) = self.note_choices(&inside, &conflict, &texts, bytes)? {
+            return match (choices.open_count(), choices.trouble()) {
+                (0, Some(why)) => refuse(why),
+                (count, _) if is_missing(count) => refuse(missing(count)),
+                (_, _) => choices.resolve(bytes, &texts, choice, region),
+            };
+        }
         let regions = match marked_regions(bytes, self.marker_length(&inside)?, &texts) {
             Ok(regions) => regions,
             Err(why) => return refuse(why.to_owned()),
         };
-        if let Some(number) = region
-            && (number == 0 || number > regions.len())
-        {
-            let last = match regions.len() {
-                1 => "it has 1".to_owned(),
-                count => format!("it has {count}"),
-            };
-            return refuse(format!("there is no conflict {number} in it, {last}"));
+        if is_missing(regions.len()) {
+            return refuse(missing(regions.len()));
         }
         if regions.is_empty() {
             return refuse("no conflict is marked in it".to_owned());
@@ -270,7 +278,31 @@ impl RepositoryFolder {
         }
         result.extend_from_slice(&bytes[at..]);
         let left = if region.is_some() { regions.len() - 1 } else { 0 };
-        Ok((result, left))
+        Ok(ResolvedText::of_marked(result, left))
+    }
+
+    /// Refuses to stage files that have conflicts in their text: staging would keep the markers as text, or one side
+    /// without a choice. Without names, any file in conflict is refused.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`], and libgit2's error.
+    pub fn refuse_unresolved(&self, files: &[String]) -> Result<(), VcsError> {
+        let is_below = |path: &str, name: &str| {
+            let name = name.trim_start_matches("./").trim_end_matches('/');
+            let below = path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            below || matches!(name, "" | ".")
+        };
+        let is_refused = |conflict: &&FileConflict| match files {
+            [] => true,
+            _ => !conflict.regions.is_empty() && files.iter().any(|name| is_below(&conflict.path, name)),
+        };
+        match self.conflicts()?.0.iter().find(is_refused) {
+            Some(conflict) => Err(VcsError::Refused(format!(
+                "{} is in conflict. Choose a side for each of its conflicts first.",
+                conflict.path
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Returns what both sides of all conflicts are.
@@ -346,7 +378,7 @@ impl RepositoryFolder {
     }
 
     /// Returns whether a path in the repository is in the folder.
-    fn has_path(&self, path: &str) -> bool {
+    pub(crate) fn has_path(&self, path: &str) -> bool {
         self.prefix.is_empty() || path.strip_prefix(&self.prefix).is_some_and(|rest| rest.starts_with('/'))
     }
 
@@ -376,7 +408,15 @@ impl RepositoryFolder {
             (None, None, Some(_)) => ConflictKind::AddedByTheirs,
         };
         let path = self.folder_path(inside).to_owned();
-        let mut found = FileConflict { path, kind, is_binary: false, regions: Vec::new(), trouble: None, seen: None };
+        let mut found = FileConflict {
+            path,
+            kind,
+            is_binary: false,
+            regions: Vec::new(),
+            trouble: None,
+            seen: None,
+            is_unmarked: false,
+        };
         if !(kind.has_file(false) && kind.has_file(true)) {
             return Ok(found);
         }
@@ -399,6 +439,11 @@ impl RepositoryFolder {
                 return Ok(found);
             }
         };
+        if let Some(choices) = self.note_choices(inside, conflict, &texts, &bytes)? {
+            (found.is_unmarked, found.seen) = (true, Some(choices.seen(&bytes)?));
+            (found.regions, found.trouble) = (choices.regions(), choices.trouble());
+            return Ok(found);
+        }
         found.seen = Some(Oid::hash_object(ObjectType::Blob, &bytes)?.to_string());
         match marked_regions(&bytes, self.marker_length(inside)?, &texts) {
             Ok(regions) => {
@@ -420,7 +465,7 @@ impl RepositoryFolder {
     }
 
     /// Reads a file that Git has marked.
-    fn read_marked(&self, inside: &str) -> Result<Vec<u8>, &'static str> {
+    pub(crate) fn read_marked(&self, inside: &str) -> Result<Vec<u8>, &'static str> {
         let file = self.top.join(inside);
         let meta = file.symlink_metadata().map_err(|_| "the file is gone")?;
         if !meta.is_file() || !file.canonicalize().is_ok_and(|real| real.starts_with(&self.top)) {
@@ -439,7 +484,7 @@ impl RepositoryFolder {
     }
 
     /// Returns the texts of both sides, or why there are none.
-    fn side_texts(&self, conflict: &IndexConflict) -> Result<Result<SideTexts, &'static str>, VcsError> {
+    pub(crate) fn side_texts(&self, conflict: &IndexConflict) -> Result<Result<SideTexts, &'static str>, VcsError> {
         let (Some(ours), Some(theirs)) = (&conflict.our, &conflict.their) else {
             return Ok(Err("only one side has this file, so keep or delete it as a whole"));
         };
@@ -463,7 +508,7 @@ impl RepositoryFolder {
         Ok(Ok(SideTexts { ours, theirs }))
     }
 
-    fn marker_length(&self, inside: &str) -> Result<usize, VcsError> {
+    pub(crate) fn marker_length(&self, inside: &str) -> Result<usize, VcsError> {
         let name = "conflict-marker-size";
         let value = self.repository.get_attr(Path::new(inside), name, AttrCheckFlags::default())?;
         let length = match AttrValue::from_string(value) {
@@ -477,11 +522,11 @@ impl RepositoryFolder {
 const LARGE_FILE: &str = "it's larger than 4 MB, so take one side's whole file";
 const BINARY_SIDE: &str = "it isn't text, so take one side's whole file";
 const BROKEN_MARKERS: &str = "its conflict markers were edited, so resolve it in the file and stage it";
-const OWN_MARKERS: &str = "its own text has lines like conflict markers, so take one side's whole file, or resolve \
-                           it in the file and stage it";
+pub(crate) const OWN_MARKERS: &str = "its own text has lines like conflict markers, so take one side's whole file, or \
+                                      resolve it in the file and stage it";
 
 /// Returns the path of a conflict in the repository; `None` if it isn't UTF-8.
-fn conflict_path(conflict: &IndexConflict) -> Option<String> {
+pub(crate) fn conflict_path(conflict: &IndexConflict) -> Option<String> {
     let entry = conflict.our.as_ref().or(conflict.their.as_ref()).or(conflict.ancestor.as_ref())?;
     String::from_utf8(entry.path.clone()).ok()
 }
@@ -508,7 +553,11 @@ struct OpenRegion {
 }
 
 /// Finds the conflicts that Git has marked in a file.
-fn marked_regions(bytes: &[u8], length: usize, texts: &SideTexts) -> Result<Vec<MarkedRegion>, &'static str> {
+pub(crate) fn marked_regions(
+    bytes: &[u8],
+    length: usize,
+    texts: &SideTexts,
+) -> Result<Vec<MarkedRegion>, &'static str> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n');
     let is_own = |line: &[u8]| marker_of(line, length).is_some_and(|sign| sign != b'=');
     if lines(&texts.ours).any(is_own) || lines(&texts.theirs).any(is_own) {
@@ -545,6 +594,17 @@ fn marked_regions(bytes: &[u8], length: usize, texts: &SideTexts) -> Result<Vec<
         }
     }
     if open.is_some() { Err(BROKEN_MARKERS) } else { Ok(regions) }
+}
+
+/// Returns whether Git has marked conflicts in a file, also if they can't be told apart.
+pub(crate) fn is_marked(bytes: &[u8], length: usize, texts: &SideTexts) -> bool {
+    let is_start = |line: &&[u8]| marker_of(line, length) == Some(b'<');
+    let starts = |text: &[u8]| text.split_inclusive(|byte| *byte == b'\n').filter(is_start).count();
+    match marked_regions(bytes, length, texts) {
+        Ok(regions) => !regions.is_empty(),
+        // More such lines than in either side's text are Git's.
+        Err(why) => why != BROKEN_MARKERS && starts(bytes) > starts(&texts.ours).max(starts(&texts.theirs)),
+    }
 }
 
 fn close_region(

@@ -229,7 +229,8 @@ impl RepositoryFolder {
         }))
     }
 
-    /// Returns whether Git is just changing the folder, so that HEAD may soon be the commit of a file's present text.
+    /// Returns whether Git is just changing the folder, so that HEAD may soon be the commit of a file's present text,
+    /// or has just stopped at a conflict in it.
     pub fn is_head_about_to_move(&self, path: &str, now: &str) -> bool {
         let age = |name: &str| {
             let meta = std::fs::metadata(self.repository.path().join(name)).ok()?;
@@ -243,7 +244,12 @@ impl RepositoryFolder {
         }
         let Ok(inside) = self.repository_path(path) else { return false };
         let file = ReadFile { path: Path::new(&inside), has_crlf: now.contains("\r\n") };
-        let staged = self.repository.index().ok().and_then(|index| index.get_path(file.path, 0)).map(|entry| entry.id);
+        let Ok(index) = self.repository.index() else { return false };
+        // Git's markers are being taken out of a note in conflict.
+        if index.get_path(file.path, 2).is_some() {
+            return true;
+        }
+        let staged = index.get_path(file.path, 0).map(|entry| entry.id);
         let text = staged.and_then(|blob| self.text_of(blob, &file, &mut WalkBudget::new(MAX_TEXT_BYTES)));
         text.is_some_and(|text| text == now)
     }

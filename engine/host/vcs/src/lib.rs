@@ -5,6 +5,7 @@
 
 mod changes;
 mod commit_choice;
+mod commit_heads;
 mod comparisons;
 mod conflicts;
 mod errors;
@@ -16,6 +17,7 @@ mod hidden_files;
 mod hunks;
 mod lfs_pointers;
 mod line_blame;
+mod note_choices;
 mod plain_folder;
 mod project_files;
 mod reads;
@@ -40,6 +42,7 @@ pub use file_history::{
 pub use fork_snapshot::FORK_SNAPSHOT_TRAILER;
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
+pub use note_choices::{MarkedNote, ResolvedText};
 pub use plain_folder::{blob_id, unignored_files};
 pub use project_files::ProjectFiles;
 pub use reads::{

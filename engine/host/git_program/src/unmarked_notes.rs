@@ -1,0 +1,22 @@
+//! Takes Git's markers out of notes in conflict, once Git has stopped at them.
+
+use std::path::Path;
+use store::BlobHash;
+use user_files::atomic_write::replace_file;
+use user_files::confined_dir::ConfinedFolder;
+use vcs::{RepositoryFolder, VcsError};
+
+/// Takes Git's markers out of the notes of a folder that are in conflict. The index keeps both sides, and the conflicts
+/// are choices in the note. A note that can't be written keeps its markers, and is resolved by them.
+pub(crate) fn take_out_markers(folder: &Path) -> Result<(), VcsError> {
+    let repository = RepositoryFolder::open(folder)?;
+    let notes = repository.marked_notes()?;
+    repository.record_marked_notes(&notes)?;
+    for note in &notes {
+        let opened = ConfinedFolder::open_root(folder).and_then(|root| root.open_parent(&note.path, false));
+        let Ok((held, name)) = opened else { continue };
+        // What another program has written meanwhile stays.
+        let _ = replace_file(&held.stable_path().join(name), Some(BlobHash::of(&note.marked)), &note.text);
+    }
+    Ok(())
+}
