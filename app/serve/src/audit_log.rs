@@ -243,8 +243,10 @@ impl AuditFiles {
         // How many files to leave out, and where in the first one to begin.
         let mut begin = from.is_none().then_some((0, None));
         if let Some(place) = from {
-            for (number, (file, _)) in files.iter_mut().enumerate() {
+            for (number, (file, length)) in files.iter_mut().enumerate() {
+                // File systems refuse to look for a byte that no file of theirs can have.
                 if begin.is_none()
+                    && place.offset < *length
                     && let Some(end) = entry_end(file, place)?
                 {
                     begin = Some((number, Some(end)));
@@ -422,7 +424,9 @@ mod tests {
         let rest = [vec![9_999; 4], newest_first(1_500, 3_000), newest_first(0, 500)].concat();
         assert_eq!(pages_from(&log, next, 400, || {}), rest);
         assert_eq!(log.page(4, None).expect("a page").0.len(), 4);
-        // Places that are gone.
+        // Places that are gone, and one that no file is long enough for.
+        let far = AuditCursor::parse("t1-999999999999999");
+        assert_eq!(log.page(1, far).expect("a page"), (Vec::new(), None));
         std::fs::remove_file(log.with_token.path(1)).expect("removed");
         std::fs::remove_file(log.without_token.path(0)).expect("removed");
         assert_eq!(log.page(1, next).expect("a page"), (Vec::new(), None));
