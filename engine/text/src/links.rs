@@ -336,7 +336,7 @@ impl VolumeLinks {
         for (_, path) in moves {
             sources.extend(self.sources.get(&file_name_key(path)).into_iter().flatten());
         }
-        let mut before: Vec<(DocId, LinkKind, String, DocId, (bool, bool))> = Vec::new();
+        let mut before = Vec::new();
         for source in sources {
             let Some(outline) = self.outlines.get(&source) else { continue };
             let mut seen = BTreeSet::new();
