@@ -3,7 +3,7 @@
 
 use super::agents::{Said, house, model};
 use super::meaning::serve;
-use crate::podman::TestEngine;
+use crate::container_engine::TestEngine;
 use crate::program::{Done, House, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
