@@ -79,6 +79,7 @@ mod mcp_oauth;
 pub(crate) mod mcp_pages;
 pub(crate) mod mcp_sampling;
 pub(crate) mod mcp_server;
+mod mcp_volume;
 mod meaning;
 mod memory;
 mod moves;

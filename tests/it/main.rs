@@ -9,6 +9,8 @@
 mod budgets;
 mod confined;
 mod conformance;
+#[cfg(target_os = "linux")]
+mod container_engine;
 mod disk;
 mod display_lists;
 mod faults;
@@ -21,8 +23,6 @@ mod merge;
 mod model;
 mod plain_files;
 mod planted;
-#[cfg(target_os = "linux")]
-mod podman;
 mod program;
 mod recall;
 mod session;

@@ -187,11 +187,12 @@ impl ApiCaller {
         let slot = turn.map_err(|_| busy())?.map_err(|_| busy())?;
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelledOnDrop(cancelled.clone());
-        let commands = self.state.commands.clone();
+        let (commands, only) = (self.state.commands.clone(), self.token.volume.clone());
         let job = tokio::task::spawn_blocking(move || {
             // The slot stays taken until the work has ended, also if nobody waits for it any more.
             let _slot = slot;
-            work(&mut ToolCallContext { commands: &*commands, cancelled, on_news: &mut |_: CallNews| {} })
+            let on_news = &mut |_: CallNews| {};
+            work(&mut ToolCallContext { commands: &*commands, only_volume: only.as_deref(), cancelled, on_news })
         });
         let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed inside Tracebook");
         job.await.map_err(failed)

@@ -62,6 +62,7 @@ mod tool_arguments;
 mod tool_calls;
 mod tool_table;
 mod trace_calls;
+mod volume_limit;
 mod whole_numbers;
 
 pub use access_tokens::{AccessToken, TokenGrant, TokenScope, TokenStore, TokenStoreError};

@@ -215,16 +215,15 @@ impl ToolCallContext<'_> {
                 named.collect()
             }
             ArgumentSubject::NoteTag => {
-                texts(self.perform_ok(CommandCall::json("ls").flag("tags", true))?.lines(), "tag")
+                let call = CommandCall::json("ls").flag("tags", true).option("volume", self.only_volume);
+                texts(self.perform_ok(call)?.lines(), "tag")
             }
             ArgumentSubject::AgentName => self.agent_names(meaning.volume.as_deref())?,
         })
     }
 
     fn volume_names(&self) -> Result<Vec<String>, ToolCallError> {
-        let rows = self.perform_ok(CommandCall::json("ls").flag("volumes", true))?.value().unwrap_or_default();
-        let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-        Ok(rows.iter().filter_map(|row| text_of(row, "name")).collect())
+        Ok(self.volumes()?.iter().filter_map(|row| text_of(row, "name")).collect())
     }
 
     /// Returns the agents of a volume, or of all, that aren't switched off.

@@ -89,7 +89,8 @@ impl HttpMcpServers {
         let lease = TokenLease::new(self.tokens.clone(), token.id.clone());
         let server = NotebookMcpServer::new(self.commands.clone(), self.feed.clone(), permissions)
             .with_approvals(approvals.clone())
-            .with_lease(lease.clone());
+            .with_lease(lease.clone())
+            .with_volume(token.volume.clone());
         // The guard has checked the names, of which users may add some.
         let config = http_config().disable_allowed_hosts();
         let (end, services, id) = (config.cancellation_token.clone(), self.services.clone(), token.id.clone());
@@ -115,10 +116,6 @@ pub(crate) async fn serve_mcp_request(
     caller: ApiCaller,
     request: Request,
 ) -> Response {
-    if caller.token.volume.is_some() {
-        let why = "a token for one volume can't be used for MCP; create one without --volume";
-        return ProblemDetails::new(StatusCode::FORBIDDEN, why).into_response();
-    }
     let (parts, body) = request.into_parts();
     // The body is received here, within the limits of size and time.
     let body = match TextBody::from_request(Request::from_parts(parts.clone(), body), &state).await {

@@ -83,13 +83,16 @@ fn too_long(path: &str, bytes: impl std::fmt::Display) -> ToolCallError {
 }
 
 impl ToolCallContext<'_> {
-    /// Lists the attachments of all volumes, or of one: path, volume and size. Files that commonly hold keys are left
-    /// out.
+    /// Lists the attachments of all volumes that the caller reaches, or of one: path, volume and size. Files that
+    /// commonly hold keys are left out.
     pub(crate) fn attachments(&self, volume: Option<&str>) -> Result<Vec<Value>, ToolCallError> {
+        let volume = self.reached_volume(volume)?;
         let call = CommandCall::json("attachments").option("volume", volume).operands(["list"]);
         let rows = self.perform_ok(call)?.value().unwrap_or_default();
         let rows = rows.as_array().cloned().unwrap_or_default();
-        let is_open = |row: &Value| row["path"].as_str().is_some_and(|path| secret_file_kind(path).is_none());
+        let is_open = |row: &Value| {
+            self.reaches(&row["volume"]) && row["path"].as_str().is_some_and(|path| secret_file_kind(path).is_none())
+        };
         Ok(rows.into_iter().filter(is_open).collect())
     }
 
@@ -116,6 +119,7 @@ impl ToolCallContext<'_> {
     /// Reads an attachment.
     pub(crate) fn attachment_bytes(&self, file: &ServedResource) -> Result<Vec<u8>, ToolCallError> {
         let ServedResource { volume, path, .. } = file;
+        self.reached_volume(Some(volume.as_str()))?;
         if secret_file_kind(path).is_some() {
             return Err(ToolCallError(format!("{path} commonly holds keys or passwords, so it isn't served")));
         }
@@ -132,8 +136,12 @@ impl ToolCallContext<'_> {
 
     /// Reads a resource.
     pub(crate) fn resource_contents(&self, file: &ServedResource) -> Result<ResourceContents, ToolCallError> {
+        self.reached_volume(Some(file.volume.as_str()))?;
         if file.is_note {
-            let note = self.read_note(&file.word())?;
+            let note = match self.only_volume {
+                Some(own) => self.needed_own_note(own, &file.path)?,
+                None => self.read_note(&file.word())?,
+            };
             if note.text.len() > MAX_RESOURCE_BYTES {
                 let why = format!("{} has {} bytes; read it in pages with read_note", note.path, note.text.len());
                 return Err(ToolCallError(why));

@@ -171,6 +171,8 @@ pub struct NotebookMcpServer {
     approvals: Option<ApprovalRequests>,
     /// For how long the client is served.
     lease: Option<Arc<TokenLease>>,
+    /// Name of the only volume that the client reaches; `None` for all.
+    only_volume: Option<String>,
 }
 
 impl NotebookMcpServer {
@@ -186,7 +188,8 @@ impl NotebookMcpServer {
         permissions: McpPermissions,
     ) -> NotebookMcpServer {
         let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS));
-        NotebookMcpServer { commands, feed, permissions, slots, session: Arc::default(), approvals: None, lease: None }
+        let (session, approvals, lease, only_volume) = (Arc::default(), None, None, None);
+        NotebookMcpServer { commands, feed, permissions, slots, session, approvals, lease, only_volume }
     }
 
     /// Lets writes that need an approval wait among these requests.
@@ -197,6 +200,11 @@ impl NotebookMcpServer {
     /// Serves clients only until the lease ends.
     pub(crate) fn with_lease(self, lease: Arc<TokenLease>) -> NotebookMcpServer {
         NotebookMcpServer { lease: Some(lease), ..self }
+    }
+
+    /// Serves only what is in this volume; with `None`, in all.
+    pub(crate) fn with_volume(self, only_volume: Option<String>) -> NotebookMcpServer {
+        NotebookMcpServer { only_volume, ..self }
     }
 
     /// Returns the server for another client.
@@ -215,14 +223,17 @@ impl NotebookMcpServer {
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(cancelled.clone());
         let (says, mut said) = mpsc::unbounded_channel::<CallNews>();
-        let commands = self.commands.clone();
+        let (commands, only) = (self.commands.clone(), self.only_volume.clone());
         let flag = cancelled.clone();
         let mut job = tokio::task::spawn_blocking(move || {
             let mut on_news = |news: CallNews| {
                 // Nobody listens any more once the request was cancelled.
                 let _ = says.send(news);
             };
-            work(&mut ToolCallContext { commands: &*commands, cancelled: flag, on_news: &mut on_news })
+            let (only_volume, on_news) = (only.as_deref(), &mut on_news);
+            let mut calls = ToolCallContext { commands: &*commands, only_volume, cancelled: flag, on_news };
+            calls.ensure_volume_is_here()?;
+            work(&mut calls)
         });
         let token = context.meta.get_progress_token();
         let mut steps = 0.0;
@@ -437,6 +448,9 @@ impl ServerHandler for NotebookMcpServer {
             }
             WritePermission::Yes => "",
         });
+        if let Some(only) = &self.only_volume {
+            instructions.push_str(&format!(" Of the user's volumes, you reach only {only}."));
+        }
         ServerConfig::new(capabilities).with_server_info(about).with_instructions(instructions)
     }
 
@@ -561,7 +575,9 @@ impl ServerHandler for NotebookMcpServer {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let is_ours = |uri: &&String| ServedResource::from_uri(uri).is_some_and(|file| file.uri() == **uri);
+        let is_reached = |file: &ServedResource| self.only_volume.as_ref().is_none_or(|only| *only == file.volume);
+        let is_ours =
+            |uri: &&String| ServedResource::from_uri(uri).is_some_and(|file| file.uri() == **uri && is_reached(&file));
         let uris = requested.resource_subscriptions.iter().flatten().filter(is_ours).take(MAX_WATCHED_RESOURCES);
         Some(SubscriptionFilter::builder().resource_subscriptions(uris.cloned()).build())
     }

@@ -153,12 +153,21 @@ impl NotePrompt {
 impl ToolCallContext<'_> {
     /// Returns the prompts that the user has written, without those whose name is `taken`.
     pub(crate) fn note_prompts(&self, taken: &[&str]) -> Result<Vec<NotePrompt>, ToolCallError> {
-        let call = CommandCall::json("search").option("limit", Some(MAX_NOTE_PROMPTS));
+        let limit = self.asked_hits(MAX_NOTE_PROMPTS as u64);
+        let call = CommandCall::json("search").option("limit", Some(limit));
         let hits = self.perform_ok(call.operands(["tag:prompt"]))?.value().unwrap_or_default();
         let mut prompts: Vec<NotePrompt> = Vec::new();
         for hit in hits.as_array().map(Vec::as_slice).unwrap_or_default() {
             let (Some(address), Some(volume)) = (hit["address"].as_str(), hit["volume"].as_str()) else { continue };
             let path = address.rsplit_once('#').map_or(address, |(path, _)| path);
+            // Where several volumes have the path, the address begins with this one.
+            let path = path.strip_prefix(volume).and_then(|rest| rest.strip_prefix(':')).unwrap_or(path);
+            if !self.reaches(&hit["volume"]) {
+                continue;
+            }
+            if prompts.len() == MAX_NOTE_PROMPTS {
+                break;
+            }
             if prompts.iter().any(|known| known.path == path && known.volume == volume) {
                 continue;
             }

@@ -73,7 +73,7 @@ fn local_day() -> CalendarDay {
 }
 
 /// Checks that a path is one inside a volume, as it's written.
-fn ensure_plain_path(path: &str) -> Result<(), ToolCallError> {
+pub(crate) fn ensure_plain_path(path: &str) -> Result<(), ToolCallError> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     match path.split('/').all(is_plain) && !path.contains('\\') {
         true => Ok(()),
@@ -115,7 +115,8 @@ impl ToolCallContext<'_> {
         arguments: &Map<String, Value>,
     ) -> Result<ProposedWrite, ToolCallError> {
         row.ensure_known(arguments)?;
-        let args = &ToolArguments(arguments);
+        let arguments = self.limited_arguments(row, arguments)?;
+        let args = &ToolArguments(&arguments);
         let write = match row.tool {
             ServedTool::CreateNote => self.proposed_note(row.name, args)?,
             ServedTool::EditNote => {
@@ -181,14 +182,14 @@ impl ToolCallContext<'_> {
         }
     }
 
-    /// Returns the names of the volumes with a folder on this device, and these folders, in the order of names.
+    /// Returns the names of the volumes that the caller reaches and that have a folder on this device, with these
+    /// folders, in the order of names.
     pub(crate) fn volume_folders(&self) -> Result<Vec<(String, String)>, ToolCallError> {
-        let all = self.perform_ok(CommandCall::json("ls").flag("volumes", true))?.value().unwrap_or_default();
         let place = |volume: &Value| {
             let text = |key: &str| volume[key].as_str().map(str::to_owned);
             Some((text("name")?, text("folder")?))
         };
-        Ok(all.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(place).collect())
+        Ok(self.volumes()?.iter().filter_map(place).collect())
     }
 
     /// Returns the volume in which something new goes: the named one, which must be there, or the first.
@@ -246,6 +247,7 @@ impl ToolCallContext<'_> {
         let at = args.number("at", u64::MAX)?.ok_or_else(|| ToolCallError::new("`at` is missing"))?;
         self.ensure_unguarded(path)?;
         let note = self.read_note(path)?;
+        self.ensure_unguarded(&note.path)?;
         let missing = || ToolCallError(format!("no task of {path} has this text; list_todos lists them: {words}"));
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let (new_text, is_done) = toggled_text(&note.text, at, words, local_day()).ok_or_else(missing)?;

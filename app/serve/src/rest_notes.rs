@@ -725,7 +725,12 @@ mod tests {
     fn a_write_that_is_not_on_disk_says_that_the_note_has_it() {
         let write = |why: &'static str, text: &str| {
             let commands = UnsavedNotes { why, is_made: AtomicBool::new(false) };
-            let calls = ToolCallContext { commands: &commands, cancelled: Arc::default(), on_news: &mut |_| {} };
+            let calls = ToolCallContext {
+                commands: &commands,
+                only_volume: None,
+                cancelled: Arc::default(),
+                on_news: &mut |_| {},
+            };
             let address = NoteAddress { volume: "v".to_owned(), path: "a.md".to_owned() };
             create_note(&calls, &address, text.to_owned())
         };

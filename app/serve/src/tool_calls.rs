@@ -2,6 +2,7 @@
 
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands, text_page, text_version};
 use crate::mcp_approvals::PendingApproval;
+use crate::proposed_writes::ensure_plain_path;
 use crate::tool_arguments::{ToolArguments, ToolCallError};
 use crate::tool_table::{ServedTool, ToolRow};
 use agent::server_material::without_server_calls;
@@ -74,9 +75,22 @@ pub(crate) struct NoteChange {
 /// What a tool call needs besides its arguments.
 pub(crate) struct ToolCallContext<'a> {
     pub(crate) commands: &'a dyn WorkspaceCommands,
+    /// Name of the only volume that the caller reaches; `None` for all.
+    pub(crate) only_volume: Option<&'a str>,
     pub(crate) cancelled: Arc<AtomicBool>,
     /// Gets what the call reports while it runs.
     pub(crate) on_news: &'a mut dyn FnMut(CallNews),
+}
+
+/// Returns the note that `cat` printed; `None` if it printed a passage or a file.
+pub(crate) fn whole_note(outcome: &CommandOutcome) -> Option<ServedNote> {
+    let whole = outcome.value().filter(|value| value["text"].is_string() && value["path"].is_string());
+    let Some(Value::Object(mut found)) = whole else { return None };
+    let mut take = |name: &str| match found.remove(name) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    Some(ServedNote { text: take("text"), path: take("path"), volume: take("volume"), version: take("version") })
 }
 
 impl ToolCallContext<'_> {
@@ -131,18 +145,15 @@ impl ToolCallContext<'_> {
 
     /// Reads a note, or the passage at a search address.
     pub(crate) fn read_note(&self, note: &str) -> Result<ServedNote, ToolCallError> {
+        if let Some(own) = self.only_volume {
+            return self.read_own_note(own, note);
+        }
         let outcome = self.perform_ok(CommandCall::json("cat").operands([note]))?;
-        let whole = outcome.value().filter(|value| value["text"].is_string() && value["path"].is_string());
-        let Some(Value::Object(mut found)) = whole else {
+        Ok(whole_note(&outcome).unwrap_or_else(|| {
             // A passage is printed as it is.
             let path = note.rsplit_once('#').map_or(note, |(path, _)| path).to_owned();
-            return Ok(ServedNote { text: outcome.text(), path, volume: String::new(), version: String::new() });
-        };
-        let mut take = |name: &str| match found.remove(name) {
-            Some(Value::String(text)) => text,
-            _ => String::new(),
-        };
-        Ok(ServedNote { text: take("text"), path: take("path"), volume: take("volume"), version: take("version") })
+            ServedNote { text: outcome.text(), path, volume: String::new(), version: String::new() }
+        }))
     }
 
     /// Rejects a change of a file that other programs run or take as instructions.
@@ -159,35 +170,38 @@ impl ToolCallContext<'_> {
     /// Carries out a call of an allowed tool. Returns its structured output.
     pub(crate) fn call(&mut self, row: &ToolRow, arguments: &Map<String, Value>) -> Result<Value, ToolCallError> {
         row.ensure_known(arguments)?;
-        let args = &ToolArguments(arguments);
+        let arguments = self.limited_arguments(row, arguments)?;
+        let args = &ToolArguments(&arguments);
         match row.tool {
             ServedTool::SearchNotes => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10).max(1);
                 let query = args.needed_text("query")?;
-                let call = CommandCall::json("search").flag("explain", true).option("limit", Some(limit));
-                self.hits(call.operands([query]))
+                let call = CommandCall::json("search").flag("explain", true);
+                self.hits(call.option("limit", Some(self.asked_hits(limit))).operands([query]), limit)
             }
             ServedTool::RelatedNotes => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10).max(1);
-                self.hits(
-                    CommandCall::json("related").option("limit", Some(limit)).operands([args.needed_text("note")?]),
-                )
+                let note = self.note_word(args.needed_text("note")?)?;
+                let call = CommandCall::json("related").option("limit", Some(self.asked_hits(limit)));
+                self.hits(call.operands([&note]), limit)
             }
             ServedTool::ReadNote => self.note_page(args),
             ServedTool::ListNotes => self.list_notes(args),
             ServedTool::NoteLinks => {
-                let call = CommandCall::json("links").operands([args.needed_text("note")?]);
+                let call = CommandCall::json("links").operands([&self.note_word(args.needed_text("note")?)?]);
                 let value = self.perform_ok(call)?.value().filter(Value::is_object);
                 value.ok_or_else(|| ToolCallError::new("the note's links are not known yet; try again in a moment"))
             }
             ServedTool::NoteOutputs => {
-                let outcome = self.perform_ok(CommandCall::json("outputs").operands([args.needed_text("note")?]))?;
+                let note = self.note_word(args.needed_text("note")?)?;
+                let outcome = self.perform_ok(CommandCall::json("outputs").operands([&note]))?;
                 Ok(json!({"cells": bounded_outputs(outcome.lines())}))
             }
             ServedTool::ListTodos => {
                 let limit = args.number("limit", MAX_LISTED)?.unwrap_or(200);
                 let call = CommandCall::json("todos").option("words", args.text("words")?);
-                let todos = self.perform_ok(call.flag("all", args.flag("all")?))?.lines();
+                let mut todos = self.perform_ok(call.flag("all", args.flag("all")?))?.lines();
+                todos.retain(|todo| self.reaches(&todo["volume"]));
                 Ok(json!({"total": todos.len(), "todos": first(todos, limit)}))
             }
             ServedTool::Recall => {
@@ -197,13 +211,10 @@ impl ToolCallContext<'_> {
             ServedTool::ReadTrace => self.read_trace(args.needed_text("name")?, args.text("project")?),
             ServedTool::ListRuns => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10);
-                let runs = self.perform_ok(CommandCall::json("runs"))?.lines();
+                let runs = self.runs()?;
                 Ok(json!({"total": runs.len(), "runs": first(runs, limit)}))
             }
-            ServedTool::ListApprovals => {
-                let approvals = self.perform_ok(CommandCall::json("approvals"))?.lines();
-                Ok(json!({"approvals": first(approvals, MAX_LISTED)}))
-            }
+            ServedTool::ListApprovals => Ok(json!({"approvals": first(self.approvals()?, MAX_LISTED)})),
             ServedTool::CreateNote => self.create_note(args),
             ServedTool::EditNote => self.edit_note(args),
             ServedTool::AppendToNote => self.append(args.needed_text("note")?, args.needed_text("text")?),
@@ -213,7 +224,10 @@ impl ToolCallContext<'_> {
                 let path = args.needed_text("path")?;
                 let at = args.number("at", u64::MAX)?.ok_or_else(|| ToolCallError::new("`at` is missing"))?;
                 self.ensure_unguarded(path)?;
-                let call = CommandCall::json("todos").option("check", Some(path)).option("at", Some(at));
+                // The path may be only the end of one, or begin with the volume.
+                let (note, word) = self.changed_note(path)?;
+                self.ensure_unguarded(&note.path)?;
+                let call = CommandCall::json("todos").option("check", Some(word)).option("at", Some(at));
                 let outcome = self.perform_ok(call.option("words", Some(args.needed_text("text")?)))?;
                 Ok(outcome.value().unwrap_or_default())
             }
@@ -225,13 +239,15 @@ impl ToolCallContext<'_> {
 
     /// Returns what earlier work says about a goal: memories and traces, the most relevant of each volume first.
     pub(crate) fn recalled(&self, project: Option<&str>, goal: &str) -> Result<Vec<Value>, ToolCallError> {
-        let call = CommandCall::json("memory").option("project", project);
+        let call = CommandCall::json("memory").option("project", self.reached_volume(project)?);
         Ok(first(self.perform_ok(call.operands(["bearing", goal]))?.lines(), MAX_HITS))
     }
 
-    fn hits(&self, call: CommandCall) -> Result<Value, ToolCallError> {
+    fn hits(&self, call: CommandCall, limit: u64) -> Result<Value, ToolCallError> {
         let found = self.perform_ok(call)?;
-        let mut value = json!({"hits": found.value().unwrap_or_else(|| json!([]))});
+        let hits = if let Some(Value::Array(hits)) = found.value() { hits } else { Vec::new() };
+        let own = hits.into_iter().filter(|hit| self.reaches(&hit["volume"])).collect();
+        let mut value = json!({"hits": first(own, limit)});
         // Such as a filter that isn't known.
         if !found.messages.is_empty() {
             value["messages"] = found.said().into();
@@ -260,12 +276,14 @@ impl ToolCallContext<'_> {
         list_page("notes", self.notes(args.text("volume")?, prefix)?, args)
     }
 
-    /// Returns the notes of all volumes or one, with paths that begin with `prefix`.
+    /// Returns the notes of all volumes that the caller reaches, or of one, with paths that begin with `prefix`.
     pub(crate) fn notes(&self, volume: Option<&str>, prefix: &str) -> Result<Vec<Value>, ToolCallError> {
+        let volume = self.reached_volume(volume)?;
         let all = self.perform_ok(CommandCall::json("ls").option("volume", volume))?.value().unwrap_or_default();
         let is_note = |row: &&Value| {
             row["kind"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("note"))
                 && row["path"].as_str().is_some_and(|path| path.starts_with(prefix))
+                && self.reaches(&row["volume"])
         };
         let short = |row: &Value| {
             let (path, volume) = (&row["path"], &row["volume"]);
@@ -292,7 +310,13 @@ impl ToolCallContext<'_> {
     fn create_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
         let (path, text) = self.new_note(args)?;
         let call = CommandCall::json("new").option("volume", args.text("volume")?).option("text", Some("-"));
-        let path = self.exact_if_guarded(path)?;
+        let path = match self.only_volume {
+            Some(_) => {
+                ensure_plain_path(path)?;
+                Cow::Owned(format!("./{path}"))
+            }
+            None => self.exact_if_guarded(path)?,
+        };
         let made = self.perform_ok(call.operands([&path]).with_input(text))?.value();
         made.ok_or_else(|| ToolCallError::new("the note was made, but is not listed yet"))
     }
@@ -323,7 +347,7 @@ impl ToolCallContext<'_> {
         let old = old.ok_or_else(|| ToolCallError::new("`old_text` is missing"))?;
         let new = args.text("new_text")?.ok_or_else(|| ToolCallError::new("`new_text` is missing"))?;
         let new = sent_text(new)?;
-        let note = self.read_note(word)?;
+        let (note, word) = self.changed_note(word)?;
         self.ensure_unguarded(&note.path)?;
         if args.text("version")?.is_some_and(|version| version != text_version(&note.text)) {
             return Err(ToolCallError(format!("{} has changed since that version; read it again", note.path)));
@@ -336,7 +360,7 @@ impl ToolCallContext<'_> {
                 note.path
             )));
         };
-        let (word, old, new) = (word.to_owned(), old.to_owned(), new.to_owned());
+        let (old, new) = (old.to_owned(), new.to_owned());
         Ok(NoteChange { note, word, at, old, new, shown_at: at })
     }
 
@@ -350,12 +374,12 @@ impl ToolCallContext<'_> {
     /// Returns the change that adds a text at the end of a note, on a line of its own.
     pub(crate) fn planned_addition(&self, word: &str, text: &str) -> Result<NoteChange, ToolCallError> {
         let text = sent_text(text)?;
-        let note = self.read_note(word)?;
+        let (note, word) = self.changed_note(word)?;
         self.ensure_unguarded(&note.path)?;
         let begin = if note.text.is_empty() || note.text.ends_with('\n') { "" } else { "\n" };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         let (at, new) = (note.text.len(), format!("{begin}{text}{end}"));
-        Ok(NoteChange { shown_at: at + begin.len(), note, word: word.to_owned(), at, old: String::new(), new })
+        Ok(NoteChange { shown_at: at + begin.len(), note, word, at, old: String::new(), new })
     }
 
     fn append(&self, word: &str, text: &str) -> Result<Value, ToolCallError> {
@@ -413,7 +437,7 @@ impl ToolCallContext<'_> {
     ) -> Result<CommandOutcome, ToolCallError> {
         let seconds = args.number("timeout_seconds", MAX_CELL_SECONDS)?.map(|seconds| seconds.max(1));
         let (cell, stale) = (args.number("cell", u64::MAX)?, args.flag("stale")?);
-        let note = args.needed_text("note")?;
+        let note = &self.note_word(args.needed_text("note")?)?;
         let call = CommandCall::json("run").option("cell", cell).flag("stale", stale);
         let call = call.option("timeout", seconds.filter(|_| !stale)).operands([note]);
         let stop = CommandCall::json("run").flag("stop", true).operands([note]);

@@ -15,6 +15,7 @@ fn trace_name(trace: &Value) -> &str {
 impl ToolCallContext<'_> {
     /// Returns the traces of a volume, or of all.
     pub(crate) fn traces(&self, project: Option<&str>) -> Result<Vec<Value>, ToolCallError> {
+        let project = self.reached_volume(project)?;
         let call = CommandCall::json("traces").option("project", project).operands(["list"]);
         let mut traces = self.perform_ok(call)?.lines();
         for trace in &mut traces {

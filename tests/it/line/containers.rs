@@ -1,9 +1,9 @@
-//! The container tools through the program, with a real Podman: agents run programs in containers that reach nothing
-//! else, whatever they ask for, and nothing is left of them.
+//! The container tools through the program, with a real Podman and a real Docker: agents run programs in containers that
+//! reach nothing else, whatever they ask for, and nothing is left of them.
 
 use super::agents::{Said, house, model};
 use super::meaning::serve;
-use crate::podman::TestEngine;
+use crate::container_engine::{EngineKind, TestEngine};
 use crate::program::{Done, House, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -83,9 +83,9 @@ impl ScriptedHouse {
 /// Approvals for all container tools.
 const ALL: [&str; 6] = ["--approve", "container_run", "--approve", "container_exec", "--approve", "container_pull"];
 
-#[test]
-fn an_agent_runs_programs_in_containers_that_reach_nothing_else() {
-    let Some(engine) = TestEngine::start() else { return };
+/// Runs programs in containers, and looks at what they reach.
+fn run_without_reach(kind: EngineKind) {
+    let Some(engine) = TestEngine::start(kind) else { return };
     let run = |command: &str, more: Value| {
         let mut arguments = json!({"image": "busy:1", "command": command});
         more.as_object().into_iter().flatten().for_each(|(name, value)| arguments[name] = value.clone());
@@ -120,10 +120,11 @@ fn an_agent_runs_programs_in_containers_that_reach_nothing_else() {
     let done = script.ask(&ALL).good();
     assert!(done.text().contains("Over."), "{}", done.text());
     let heard = script.heard();
-    assert!(heard[0].contains("Engine: Podman Engine") && heard[0].contains("- localhost/busy:1 ("), "{}", heard[0]);
-    let looked = &heard[1];
+    let (engine_line, image_line) = (format!("Engine: {}", kind.title()), format!("- {} (", kind.listed_image()));
+    assert!(heard[0].contains(&engine_line) && heard[0].contains(&image_line), "{}", heard[0]);
+    let (looked, image) = (&heard[1], kind.full_image());
     for part in [
-        "(exit code 3) It ran in a container of the image localhost/busy:1 (id ",
+        &*format!("(exit code 3) It ran in a container of the image {image} (id "),
         "planted",
         "CapEff:\t0000000000000000",
         "CapBnd:\t0000000000000000",
@@ -148,16 +149,26 @@ fn an_agent_runs_programs_in_containers_that_reach_nothing_else() {
     until("nothing is left", || engine.containers().is_empty() && engine.processes().is_empty());
     let doctor = script.house.run(&["doctor"]).good().text();
     let line = doctor.lines().find(|line| line.contains(" containers ")).unwrap_or_else(|| panic!("{doctor}"));
-    assert!(line.starts_with("yes") && line.contains("Podman Engine") && line.contains("podman.sock"), "{line}");
+    assert!(line.starts_with("yes") && line.contains(kind.title()) && line.contains("engine.sock"), "{line}");
 }
 
 #[test]
-fn a_container_has_limits_that_hold_and_can_be_stopped() {
-    let Some(engine) = TestEngine::start() else { return };
+fn an_agent_runs_programs_in_containers_that_reach_nothing_else() {
+    run_without_reach(EngineKind::Podman);
+}
+
+#[test]
+fn docker_runs_programs_in_containers_that_reach_nothing_else() {
+    run_without_reach(EngineKind::Docker);
+}
+
+/// Fills the memory of a container, and stops it.
+fn hold_limits(kind: EngineKind) {
+    let Some(engine) = TestEngine::start(kind) else { return };
     let engine = Arc::new(engine);
     let (seen, heard): (Arc<Mutex<Vec<String>>>, Arc<Mutex<BTreeMap<(usize, usize), String>>>) = Default::default();
     // The model outlives the test, and mustn't keep the engine.
-    let (podman, noted, told) = (Arc::downgrade(&engine), seen.clone(), heard.clone());
+    let (known, noted, told) = (Arc::downgrade(&engine), seen.clone(), heard.clone());
     let script = move |turn: usize, body: &Value| -> Said {
         let all = results(body);
         let started = all.values().rev().find_map(|said| said.split("Started ").nth(1)?.split(' ').next());
@@ -165,8 +176,8 @@ fn a_container_has_limits_that_hold_and_can_be_stopped() {
         if turn == 1 || turn == 4 {
             let format = "{{.HostConfig.Memory}} {{.HostConfig.MemorySwap}} {{.HostConfig.NanoCpus}} \
                           {{.HostConfig.PidsLimit}} {{.State.Running}}";
-            let podman = podman.upgrade().expect("the test still runs");
-            let looked = podman.podman(&["inspect", "--format", format, &name]);
+            let engine = known.upgrade().expect("the test still runs");
+            let looked = engine.call(&["inspect", "--format", format, &name]);
             noted.lock().expect("whole").push(looked.trim().to_owned());
         }
         *told.lock().expect("whole") = all;
@@ -215,15 +226,25 @@ fn a_container_has_limits_that_hold_and_can_be_stopped() {
 }
 
 #[test]
-fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
-    let Some(engine) = TestEngine::start() else { return };
+fn a_container_has_limits_that_hold_and_can_be_stopped() {
+    hold_limits(EngineKind::Podman);
+}
+
+#[test]
+fn a_container_of_docker_has_limits_that_hold_and_can_be_stopped() {
+    hold_limits(EngineKind::Docker);
+}
+
+/// Asks for what no agent gets.
+fn refuse_attacks(kind: EngineKind) {
+    let Some(engine) = TestEngine::start(kind) else { return };
     let run = |more: Value| {
         let mut arguments = json!({"image": "busy:1", "command": "cat /work/*; ls /"});
         more.as_object().into_iter().flatten().for_each(|(name, value)| arguments[name] = value.clone());
         ("container_run", arguments)
     };
     // Somebody else's containers: one without labels, one of another project.
-    engine.podman(&[
+    engine.call(&[
         "run",
         "--detach",
         "--network",
@@ -238,7 +259,7 @@ fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
         "sleep",
         "600",
     ]);
-    engine.podman(&[
+    engine.call(&[
         "create",
         "--network",
         "none",
@@ -299,8 +320,18 @@ fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
     }
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     until("only the others' are left", || engine.containers().iter().all(|name| name == "other" || name == "foreign"));
-    assert_eq!(engine.podman(&["inspect", "--format", "{{.State.Running}}", "other"]).trim(), "true");
+    assert_eq!(engine.call(&["inspect", "--format", "{{.State.Running}}", "other"]).trim(), "true");
     assert_eq!(engine.containers().len(), 2);
+}
+
+#[test]
+fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
+    refuse_attacks(EngineKind::Podman);
+}
+
+#[test]
+fn whatever_an_agent_asks_for_docker_gives_it_no_more_than_its_own() {
+    refuse_attacks(EngineKind::Docker);
 }
 
 /// Allows what waits, once something does.
@@ -316,9 +347,9 @@ fn allow_next(house: &House, about: &str) {
     house.run(&["approvals", &name, "--allow"]).code(0);
 }
 
-#[test]
-fn network_writing_and_builds_are_asked_about_each_time() {
-    let Some(engine) = TestEngine::start() else { return };
+/// Asks for the network, for folders to write to, and for images to be built.
+fn ask_each_time(kind: EngineKind) {
+    let Some(engine) = TestEngine::start(kind) else { return };
     let build = json!({"path": "recipe", "name": "mine", "network": false});
     let write = json!({"image": "localhost/tracebook/mine", "path": "out", "writable": true,
         "command": "cat /made > /work/made.txt; echo done"});
@@ -373,11 +404,21 @@ fn network_writing_and_builds_are_asked_about_each_time() {
 }
 
 #[test]
-fn an_image_is_pulled_by_its_digest_and_no_other() {
-    let Some(maker) = TestEngine::start() else { return };
+fn network_writing_and_builds_are_asked_about_each_time() {
+    ask_each_time(EngineKind::Podman);
+}
+
+#[test]
+fn network_writing_and_builds_of_docker_are_asked_about_each_time() {
+    ask_each_time(EngineKind::Docker);
+}
+
+/// Pulls images from a registry.
+fn pull_by_digest(kind: EngineKind) {
+    let Some(maker) = TestEngine::start(EngineKind::Podman) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let saved = folder.path().join("saved").to_string_lossy().into_owned();
-    maker.podman(&["save", "--format", "oci-dir", "--output", &saved, "busy:1"]);
+    maker.call(&["save", "--format", "oci-dir", "--output", &saved, "busy:1"]);
     let index = std::fs::read(folder.path().join("saved/index.json")).expect("read");
     let index: Value = serde_json::from_slice(&index).expect("JSON");
     let digest = index["manifests"][0]["digest"].as_str().expect("a digest").to_owned();
@@ -386,15 +427,17 @@ fn an_image_is_pulled_by_its_digest_and_no_other() {
         let named = request.path.rsplit('/').next().unwrap_or_default();
         let is_manifest = request.path.contains("/manifests/");
         let wanted = if is_manifest && !named.starts_with("sha256:") { own.as_str() } else { named };
-        let kind = if is_manifest { "application/vnd.oci.image.manifest.v1+json" } else { "application/octet-stream" };
+        // The body of an answer to HEAD mustn't be taken for the next answer.
+        let close = "Connection: close\r\n";
+        let form = if is_manifest { "application/vnd.oci.image.manifest.v1+json" } else { "application/octet-stream" };
         match std::fs::read(blobs.join(wanted.trim_start_matches("sha256:"))) {
-            _ if request.path == "/v2/" => (200, String::new(), b"{}".to_vec()),
-            Ok(bytes) => (200, format!("Content-Type: {kind}\r\nDocker-Content-Digest: {wanted}\r\n"), bytes),
-            Err(_) => (404, String::new(), b"{}".to_vec()),
+            _ if request.path == "/v2/" => (200, close.to_owned(), b"{}".to_vec()),
+            Ok(bytes) => (200, format!("{close}Content-Type: {form}\r\nDocker-Content-Digest: {wanted}\r\n"), bytes),
+            Err(_) => (404, close.to_owned(), b"{}".to_vec()),
         }
     });
     let host = registry.trim_start_matches("http://").to_owned();
-    let engine = TestEngine::with_registry(&host).expect("as before");
+    let Some(engine) = TestEngine::with_registry(kind, &host) else { return };
     let wrong = format!("sha256:{}", "0".repeat(64));
     let calls = vec![
         ("container_pull", json!({"image": format!("{host}/team/tool:1")})),
@@ -420,6 +463,16 @@ fn an_image_is_pulled_by_its_digest_and_no_other() {
     assert!(heard[4].contains("the engine has no image docker.io/team/absent:latest"), "{}", heard[4]);
 }
 
+#[test]
+fn an_image_is_pulled_by_its_digest_and_no_other() {
+    pull_by_digest(EngineKind::Podman);
+}
+
+#[test]
+fn docker_pulls_an_image_by_its_digest_and_no_other() {
+    pull_by_digest(EngineKind::Docker);
+}
+
 /// Asks for a container in the background, and waits until it's there and the agent is at work beside it.
 fn ask_and_hold(house: &House, engine: &TestEngine, turns: &AtomicUsize) -> Child {
     let before = turns.load(Ordering::Acquire);
@@ -430,9 +483,9 @@ fn ask_and_hold(house: &House, engine: &TestEngine, turns: &AtomicUsize) -> Chil
     child
 }
 
-#[test]
-fn nothing_is_left_when_the_run_is_stopped_or_the_program_is_killed() {
-    let Some(engine) = TestEngine::start() else { return };
+/// Stops a run, and kills the program, while containers run.
+fn leave_nothing(kind: EngineKind) {
+    let Some(engine) = TestEngine::start(kind) else { return };
     let turns: Arc<AtomicUsize> = Arc::default();
     let counted = turns.clone();
     let script = move |turn: usize, _: &Value| -> Said {
@@ -461,6 +514,16 @@ fn nothing_is_left_when_the_run_is_stopped_or_the_program_is_killed() {
     until("nothing is left of the killed program", || engine.containers().is_empty() && engine.processes().is_empty());
     assert_eq!(std::fs::read_dir(house.path("W/containers")).expect("listed").count(), 0);
     house.run(&["fsck"]).good();
+}
+
+#[test]
+fn nothing_is_left_when_the_run_is_stopped_or_the_program_is_killed() {
+    leave_nothing(EngineKind::Podman);
+}
+
+#[test]
+fn nothing_is_left_of_docker_when_the_run_is_stopped_or_the_program_is_killed() {
+    leave_nothing(EngineKind::Docker);
 }
 
 #[test]

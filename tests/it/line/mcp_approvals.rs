@@ -11,7 +11,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// What waits, as `tracebook approvals` lists it.
-fn waiting(house: &House) -> Vec<Value> {
+pub(super) fn waiting(house: &House) -> Vec<Value> {
     house.run(&["approvals", "--json"]).good().lines()
 }
 
@@ -26,7 +26,7 @@ fn one_waiting(house: &House) -> Value {
     found.remove(0)
 }
 
-fn decide(house: &House, request: &Value, words: &[&str]) {
+pub(super) fn decide(house: &House, request: &Value, words: &[&str]) {
     let name = request["name"].as_str().unwrap_or_else(|| panic!("{request}"));
     let all: Vec<&str> = ["approvals", name].iter().chain(words).copied().collect();
     house.run(&all).good();
@@ -250,7 +250,7 @@ fn a_request_over_grpc_is_decided_on_the_command_line() {
 }
 
 /// A client of `/mcp`.
-struct HttpClient<'a> {
+pub(super) struct HttpClient<'a> {
     server: &'a Server,
     token: &'a str,
     session: String,
@@ -259,7 +259,7 @@ struct HttpClient<'a> {
 const ACCEPTS: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 impl HttpClient<'_> {
-    fn new<'a>(server: &'a Server, token: &'a str, capabilities: Value) -> HttpClient<'a> {
+    pub(super) fn new<'a>(server: &'a Server, token: &'a str, capabilities: Value) -> HttpClient<'a> {
         let mut client = HttpClient { server, token, session: String::new() };
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": "remote", "version": "1"}});
@@ -282,7 +282,7 @@ impl HttpClient<'_> {
     }
 
     /// Sends a request, and returns the answer that comes on its stream; nothing if that ends before.
-    fn request(&self, method: &str, params: Value) -> Value {
+    pub(super) fn request(&self, method: &str, params: Value) -> Value {
         let answer = self.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}));
         let text = String::from_utf8(answer.code(200).body).expect("text");
         let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -290,12 +290,18 @@ impl HttpClient<'_> {
         values.find(|value| value["id"] == 7).unwrap_or_default()
     }
 
-    fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub(super) fn call(&self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))["result"].clone()
     }
 
     /// Opens a stream that waits at most this long for a line.
-    fn stream(&self, method: &str, headers: &[(&str, &str)], body: &str, patience: Duration) -> BufReader<TcpStream> {
+    pub(super) fn stream(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+        patience: Duration,
+    ) -> BufReader<TcpStream> {
         let mut stream = self.server.connect();
         stream.set_read_timeout(Some(patience)).expect("set");
         let headers: Vec<(&str, &str)> = self.headers().iter().chain(headers).copied().collect();
@@ -309,7 +315,7 @@ impl HttpClient<'_> {
 }
 
 /// Returns the next line of a stream; `None` at its end, or if none comes in time.
-fn next_line(stream: &mut BufReader<TcpStream>) -> Option<String> {
+pub(super) fn next_line(stream: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let count = stream.read_line(&mut line).ok()?;
     (count > 0).then_some(line)
@@ -332,7 +338,7 @@ fn event_with(stream: &mut BufReader<TcpStream>, words: &str) -> Option<String> 
     }
 }
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_token_that_may_suggest_asks_and_is_decided_over_http() {

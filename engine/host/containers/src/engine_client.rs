@@ -170,7 +170,11 @@ impl EngineClient {
     pub(crate) async fn engine_name(&self, limit: EngineLimit<'_>) -> Result<String, ContainerError> {
         let version = limit.quick("its version", self.docker.version()).await?;
         let parts = version.components.unwrap_or_default();
-        let part = parts.first().map(|part| format!("{} {}", part.name, part.version));
+        let part = parts.first().map(|part| {
+            // Docker calls itself only that.
+            let name = if part.name == "Engine" { "Docker Engine" } else { part.name.as_str() };
+            format!("{name} {}", part.version)
+        });
         Ok(said(&part.or(version.version).unwrap_or_else(|| "an unknown engine".to_owned())))
     }
 
