@@ -159,7 +159,9 @@ fn an_agent_runs_programs_in_containers_that_reach_nothing_else() {
 
 #[test]
 fn docker_runs_programs_in_containers_that_reach_nothing_else() {
-    run_without_reach(EngineKind::Docker);
+    if !crate::program::is_left_to_nightly() {
+        run_without_reach(EngineKind::Docker);
+    }
 }
 
 /// Fills the memory of a container, and stops it.
@@ -232,7 +234,9 @@ fn a_container_has_limits_that_hold_and_can_be_stopped() {
 
 #[test]
 fn a_container_of_docker_has_limits_that_hold_and_can_be_stopped() {
-    hold_limits(EngineKind::Docker);
+    if !crate::program::is_left_to_nightly() {
+        hold_limits(EngineKind::Docker);
+    }
 }
 
 /// Asks for what no agent gets.
@@ -331,7 +335,9 @@ fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
 
 #[test]
 fn whatever_an_agent_asks_for_docker_gives_it_no_more_than_its_own() {
-    refuse_attacks(EngineKind::Docker);
+    if !crate::program::is_left_to_nightly() {
+        refuse_attacks(EngineKind::Docker);
+    }
 }
 
 /// Allows what waits, once something does.
@@ -410,7 +416,9 @@ fn network_writing_and_builds_are_asked_about_each_time() {
 
 #[test]
 fn network_writing_and_builds_of_docker_are_asked_about_each_time() {
-    ask_each_time(EngineKind::Docker);
+    if !crate::program::is_left_to_nightly() {
+        ask_each_time(EngineKind::Docker);
+    }
 }
 
 /// Pulls images from a registry.
@@ -470,7 +478,9 @@ fn an_image_is_pulled_by_its_digest_and_no_other() {
 
 #[test]
 fn docker_pulls_an_image_by_its_digest_and_no_other() {
-    pull_by_digest(EngineKind::Docker);
+    if !crate::program::is_left_to_nightly() {
+        pull_by_digest(EngineKind::Docker);
+    }
 }
 
 /// Asks for a container in the background, and waits until it's there and the agent is at work beside it.
@@ -523,7 +533,9 @@ fn nothing_is_left_when_the_run_is_stopped_or_the_program_is_killed() {
 
 #[test]
 fn nothing_is_left_of_docker_when_the_run_is_stopped_or_the_program_is_killed() {
-    leave_nothing(EngineKind::Docker);
+    if !crate::program::is_left_to_nightly() {
+        leave_nothing(EngineKind::Docker);
+    }
 }
 
 #[test]
