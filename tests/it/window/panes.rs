@@ -71,7 +71,7 @@ fn tabs_open_turn_close_and_come_back() {
 /// The part of the tab bar in which tabs can be seen, from its left to its right end.
 fn seen_tabs(window: &Driven) -> (f32, f32) {
     let edges = |names: &[&'static str], edge: fn(egui::Rect) -> f32| -> Vec<f32> {
-        let nodes = names.iter().flat_map(|name| window.query_all_by_role_and_label(Role::Button, *name));
+        let nodes = names.iter().flat_map(|name| window.query_all_by_role_and_label(Role::Button, name));
         nodes.map(|node| edge(node.rect())).collect()
     };
     let left = edges(&["Hide the tree", "Scroll tabs left"], |rect| rect.right()).into_iter().reduce(f32::max);

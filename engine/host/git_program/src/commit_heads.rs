@@ -14,7 +14,7 @@ pub fn record_commit_heads(workspace: &Path, folder: &Path) {
     let roots: Vec<(DocId, PathBuf)> = roots.collect();
     let (Ok(reader), Ok(repository)) = (SqliteReader::open(workspace), RepositoryFolder::open(folder)) else { return };
     let heads_of = |file: &Path, bytes: &[u8]| known_heads(&reader, &roots, file, bytes).unwrap_or_default();
-    let _ = repository.record_heads(&heads_of); // it's only a hint, and the commit is made
+    let _ = repository.record_heads(heads_of); // it's only a hint, and the commit is made
 }
 
 /// Returns the heads of a note's document when it last agreed with its file, if the file had these bytes then.

@@ -417,7 +417,8 @@ struct StagedMoves {
 
 /// Finds the staged files that have the content of a deleted one.
 fn find_moved(found: &Statuses<'_>) -> StagedMoves {
-    let (mut gone, mut new): (BTreeMap<Oid, Vec<String>>, Vec<(Oid, String)>) = (BTreeMap::new(), Vec::new());
+    let mut gone: BTreeMap<Oid, Vec<String>> = BTreeMap::new();
+    let mut new = Vec::new();
     for delta in found.iter().filter_map(|entry| entry.head_to_index()) {
         let text = |path: Option<&[u8]>| path.and_then(|path| String::from_utf8(path.to_vec()).ok());
         if delta.status() == Delta::Deleted {

@@ -30,7 +30,7 @@ impl RepositoryFolder {
     ///
     /// # Errors
     /// Returns libgit2's error, for instance if another program has locked the reference.
-    pub fn record_heads(&self, heads_of: &dyn Fn(&Path, &[u8]) -> Vec<[u8; 32]>) -> Result<(), VcsError> {
+    pub fn record_heads(&self, heads_of: impl Fn(&Path, &[u8]) -> Vec<[u8; 32]>) -> Result<(), VcsError> {
         let Some(commit) = self.head_commit()? else { return Ok(()) };
         let before = match commit.parent_count() {
             0 => None,

@@ -597,7 +597,8 @@ mod tests {
 
     fn found(text: &str, part: &str, edited: &str) -> Option<(usize, String)> {
         let start = text.find(part).expect("it's there");
-        let parts = find_parts(text.as_bytes(), &[start..start + part.len()], edited.as_bytes()).expect("compared");
+        let parts = find_parts(text.as_bytes(), std::slice::from_ref(&(start..start + part.len())), edited.as_bytes())
+            .expect("compared");
         parts[0].as_ref().map(|part| (part.line, edited[part.bytes.clone()].to_owned()))
     }
 
@@ -616,7 +617,8 @@ mod tests {
         }
         // A place between two lines.
         let between = |edited: &str| {
-            let parts = find_parts(text.as_bytes(), &[4..4], edited.as_bytes()).expect("compared");
+            let parts =
+                find_parts(text.as_bytes(), std::slice::from_ref(&(4..4)), edited.as_bytes()).expect("compared");
             parts[0].as_ref().map(|part| (part.line, part.bytes.clone()))
         };
         assert_eq!(between("x\na\nb\nc\nd\n"), Some((4, 6..6)));
