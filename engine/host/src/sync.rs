@@ -11,6 +11,7 @@ mod lan;
 pub(crate) mod merges;
 pub(crate) mod presence;
 pub(crate) mod shared_states;
+mod withdrawn_states;
 
 use self::blobs::BlobExchange;
 use self::fingerprints::DocumentFingerprints;
@@ -28,6 +29,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::disk::{DiskReader, RowWrite};
+use store::sync::blobs::VolumeBlob;
 use store::sync::peers::SyncLimits;
 use store::sync::presence::PresentPerson;
 use store::sync::{
@@ -73,6 +75,8 @@ enum SyncTask {
     BlobOutcome(blob_io::BlobTaskOutcome),
     /// The state of another device to fetch for a note, or `None` once it was taken over.
     SetStateFetch(DocId, Option<Box<shared_states::StateFetch>>),
+    /// The files of states of a note that aren't shared any more.
+    SetWithdrawn(DocId, BTreeSet<VolumeBlob>),
     /// The program is closing. The sync thread answers once departure messages are sent.
     Close(Sender<()>),
 }
@@ -315,6 +319,7 @@ impl SyncThread {
             SyncTask::Files(volumes) => self.blobs.set_attachments(volumes),
             SyncTask::BlobOutcome(done) => self.handle_blob_outcome(done),
             SyncTask::SetStateFetch(note, fetch) => self.blobs.set_state_fetch(note, fetch.map(|fetch| *fetch)),
+            SyncTask::SetWithdrawn(note, files) => self.blobs.set_withdrawn(note, files),
             SyncTask::Close(_) => {}
         }
     }

@@ -68,6 +68,23 @@ impl BlobStore {
         }
     }
 
+    /// Moves a blob of another storage of the same disk here, durably. A blob that's here already or isn't there isn't
+    /// an error.
+    ///
+    /// # Errors
+    /// Returns the I/O error if the file can't be moved.
+    pub fn take_from(&self, other: &BlobStore, hash: BlobHash) -> Result<(), DiskError> {
+        let (from, to) = (other.blob_path(hash), self.blob_path(hash));
+        if self.has(hash) || !other.has(hash) {
+            return Ok(());
+        }
+        let folder = to.parent().unwrap_or(&self.folder);
+        durable::create_folder(folder)
+            .and_then(|()| std::fs::rename(&from, &to))
+            .and_then(|()| durable::sync_folder(folder))
+            .map_err(|error| DiskError::from_io("keeping a file", &to, &error))
+    }
+
     /// Stores bytes under their hash; they are durable on return.
     ///
     /// # Errors
@@ -161,6 +178,17 @@ mod tests {
         let mut both = vec![hash, empty];
         both.sort_unstable();
         assert_eq!(blobs.list().expect("listed"), (both, vec![stray]));
+    }
+
+    #[test]
+    fn a_blob_moves_from_one_storage_to_another() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (here, there) = (BlobStore::new(dir.path()), BlobStore::new(&dir.path().join("states")));
+        let hash = there.put(b"bytes").expect("stored");
+        for _ in 0..2 {
+            here.take_from(&there, hash).expect("moved");
+            assert_eq!((here.read(hash).expect("read").as_slice(), there.has(hash)), (&b"bytes"[..], false));
+        }
     }
 
     #[test]

@@ -9,9 +9,13 @@
 //! [`BlobTransfers::take_commands`]. A blob belongs to a volume: peers with read access may fetch it, peers with write
 //! access may send it. Received bytes become a blob only after their hash was checked; an interrupted transfer is
 //! resumed.
+//!
+//! Files of saved kernel states are offered as such, and peers that store blobs delete them once they aren't shared any
+//! more ([`BlobTransfers::set_withdrawn`]). Nothing else is ever deleted.
 
 mod codec;
 mod fetch;
+mod forget;
 mod serve;
 
 use self::codec::BlobMessage;
@@ -22,8 +26,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Topic of blob messages.
 pub const BLOBS_TOPIC: &str = "blobs";
-/// Version of the blob protocol.
-pub const BLOBS_VERSION: u64 = 1;
+/// Version of the blob protocol. Since version 2, files of saved states are offered as such and can be forgotten.
+pub const BLOBS_VERSION: u64 = 2;
+/// Oldest version of a peer that blobs are exchanged with.
+pub const MIN_BLOBS_VERSION: u64 = 1;
 /// Size of a piece in bytes. The last piece of a blob may be smaller.
 pub const PIECE_BYTES: u64 = 64 << 10;
 /// A request without an answer times out after this time, in milliseconds.
@@ -98,6 +104,9 @@ pub enum BlobCommand {
     Probe {
         /// The attachment to look for on this device.
         item: VolumeBlob,
+        /// Whether it's an attachment or output, so that [`BlobCommand::Remove`] must not remove it from now on, even
+        /// if it's here as the file of a state.
+        keeps: bool,
     },
     /// Read a piece of a blob, and call [`BlobTransfers::decode`].
     Read {
@@ -123,6 +132,23 @@ pub enum BlobCommand {
     /// Check the blob's hash, and store or delete it. Then call [`BlobTransfers::checked`].
     Check {
         /// The attachment whose hash is to be checked.
+        item: VolumeBlob,
+        /// Whether it came as the file of a state only.
+        is_state: bool,
+    },
+    /// Remove a blob that came as the file of a state only, and call [`BlobTransfers::on_removed`]. Any other blob
+    /// stays.
+    Remove {
+        /// The connection that asked for it.
+        link: LinkId,
+        /// The file to remove.
+        item: VolumeBlob,
+    },
+    /// A peer that stores blobs has no withdrawn file of this name any more.
+    Forgotten {
+        /// The connection of the peer.
+        link: LinkId,
+        /// The file that was withdrawn.
         item: VolumeBlob,
     },
     /// An attachment is complete and checked.
@@ -183,6 +209,8 @@ struct WantedBlob {
     requested: u64,
     source: Option<LinkId>,
     origin: BlobOrigin,
+    /// Whether it was offered as the file of a state only.
+    is_state: bool,
 }
 
 /// State of one connection.
@@ -190,6 +218,8 @@ struct BlobPeer {
     peer: PeerId,
     /// Whether the peer stores blobs. If so, blobs are offered to it.
     keeper: bool,
+    /// Version of its blob protocol.
+    version: u64,
     /// The peer broke the protocol: its messages are ignored, and none are sent to it.
     is_banned: bool,
     /// Blobs to request from it, urgent ones first.
@@ -211,6 +241,11 @@ struct BlobPeer {
     to_offer: BTreeSet<VolumeBlob>,
     offered: BTreeSet<VolumeBlob>,
     refused: usize,
+    /// Withdrawn files that it must still be asked to forget, and those that it hasn't answered for.
+    to_forget: BTreeSet<VolumeBlob>,
+    unanswered_forgets: BTreeSet<VolumeBlob>,
+    /// Files that are being removed at its request.
+    removals: BTreeSet<VolumeBlob>,
     /// Number of bytes that it may still send.
     quota_bytes: u64,
     /// Messages that were already logged about it.
@@ -225,8 +260,12 @@ pub struct BlobTransfers {
     links: BTreeMap<LinkId, BlobPeer>,
     wanted: BTreeMap<VolumeBlob, WantedBlob>,
     held: BTreeMap<VolumeBlob, u64>,
-    /// Offers that wait for a disk check.
-    offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, u64>>,
+    /// Blobs that are here as files of states only.
+    state_files: BTreeSet<VolumeBlob>,
+    /// Files of states that this device doesn't share any more, and that peers may still store.
+    withdrawn: BTreeSet<VolumeBlob>,
+    /// Offers that wait for a disk check: size in bytes, and whether it's the file of a state.
+    offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, (u64, bool)>>,
     /// Blobs whose disk operation failed, with the time of the retry.
     paused: BTreeMap<VolumeBlob, i64>,
     /// Blobs for which each peer has sent wrong bytes.
@@ -255,6 +294,8 @@ impl BlobTransfers {
             links: BTreeMap::new(),
             wanted: BTreeMap::new(),
             held: BTreeMap::new(),
+            state_files: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
             offers: BTreeMap::new(),
             paused: BTreeMap::new(),
             bad_sources: BTreeMap::new(),
@@ -274,6 +315,7 @@ impl BlobTransfers {
         let side = BlobPeer {
             peer,
             keeper,
+            version: MIN_BLOBS_VERSION,
             is_banned: false,
             to_request: BTreeSet::new(),
             lacks: BTreeSet::new(),
@@ -287,6 +329,9 @@ impl BlobTransfers {
             to_offer: offer,
             offered: BTreeSet::new(),
             refused: 0,
+            to_forget: BTreeSet::new(),
+            unanswered_forgets: BTreeSet::new(),
+            removals: BTreeSet::new(),
             quota_bytes: u64::MAX,
             logged: BTreeSet::new(),
         };
@@ -344,7 +389,10 @@ impl BlobTransfers {
             return self.ban_peer(link, "what it says of pictures cannot be read; they are not exchanged with it", may);
         };
         match word {
-            BlobMessage::Have(volume, blobs) => self.on_offer(link, volume, &blobs, may),
+            BlobMessage::Have(volume, blobs) => self.on_offer(link, (volume, false), &blobs, may),
+            BlobMessage::HaveStates(volume, blobs) => self.on_offer(link, (volume, true), &blobs, may),
+            BlobMessage::Forget(item) => self.on_forget(link, item, may),
+            BlobMessage::Forgotten(item) => self.on_forgotten(link, item),
             BlobMessage::Want(item, offset) => self.on_request(link, item, offset, may),
             BlobMessage::Piece(item, offset, size, bytes) => self.on_piece(link, (item, offset, size), bytes, now, may),
             BlobMessage::Lack(item) => {
@@ -358,6 +406,7 @@ impl BlobTransfers {
             }
             BlobMessage::Refuse(item, why) => {
                 let Some(side) = self.links.get_mut(&link) else { return };
+                side.unanswered_forgets.remove(&item); // it's asked again after it reconnects
                 if side.offered.remove(&item) {
                     side.refused += 1;
                     if side.logged.insert(why.reason()) {
@@ -377,6 +426,7 @@ impl BlobTransfers {
             self.serve_requests(link, may, is_idle(link));
             self.give_up_overdue(link, now, may);
             self.request_pieces(link, now, may);
+            self.send_forgets(link);
             self.send_offers(link);
         }
     }
@@ -402,6 +452,8 @@ impl BlobTransfers {
         side.in_flight.clear();
         side.to_offer.clear();
         side.offered.clear();
+        side.to_forget.clear();
+        side.unanswered_forgets.clear();
         let gives = std::mem::take(&mut side.offers);
         let active = std::mem::take(&mut side.active);
         for item in active.into_iter().chain(gives) {

@@ -1,13 +1,16 @@
 """Runs packages' own tests in the science kernel, and counts them.
 
-    python tests/data/tutorials/suites.py PROGRAM ENVIRONMENT [GROUP…] [--seconds N] [--out FOLDER]
+    python tests/data/tutorials/suites.py PROGRAM ENVIRONMENT [GROUP…] [--seconds N] [--minutes N] [--tools FOLDER] \\
+        [--out FOLDER]
 
 `PROGRAM` is `tracebook`; `TRACEBOOK_KERNELS` names the folder of the science pack. `ENVIRONMENT` is a virtual
 environment with the packages in the pack's versions: their wheels hold the tests, which the pack leaves out. pytest and
-what it needs are pure Python and come from there, too; they are copied beside the note. hypothesis is native by now:
-install an older one (`pip install pytest hypothesis==6.140.3`).
+what it needs are pure Python and come from there or from the folder `--tools`; they are copied beside the note.
+hypothesis is native by now: install an older one (`pip install --target FOLDER pytest hypothesis==6.140.3`).
 
-Each file of tests has a note and so a kernel of its own: one which ends the kernel takes nothing else along. A line for each file says what passed, failed and was skipped; failures are in `OUT/GROUP.txt`.
+Each file of tests has a note and so a kernel of its own: one which ends the kernel takes nothing else along. A line for
+each file says what passed, failed and was skipped; failures are in `OUT/GROUP.txt`, and all counts in `OUT/counts.json`.
+After `--minutes`, the files that are left are counted as such. The last line says for each group how it ended.
 """
 
 import argparse
@@ -34,7 +37,8 @@ GROUPS = {
                                       "test_clipboard", "pytables", "test_spss", "test_fsspec", "test_http_headers",
                                       "test_iceberg", "test_network", "test_odf", "test_odswriter")),
 }
-COPIED = ("pytest", "py.py", "_pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers", "pygments", "_hypothesis_globals.py")
+COPIED = ("pytest", "py.py", "_pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers", "pygments",
+          "_hypothesis_globals.py")
 START = '''
 import importlib, os, sys, warnings
 sys.dont_write_bytecode = True
@@ -80,7 +84,7 @@ def run(path):
 '''
 
 
-def prepare(folder, packages, source):
+def prepare(folder, packages, tools, source):
     """The tests, and pytest, beside the note."""
     suites = folder / "notes" / "suites"
     suites.mkdir(parents=True)
@@ -88,7 +92,7 @@ def prepare(folder, packages, source):
                                        "    clipboard\n    arm_slow\n    skip_ubsan\n    xfail_pypy\n    parametrize\n"
                                        "    leaks_references\n    valgrind_error\n    thread_unsafe\n    iterations\n")
     for name in COPIED:
-        path = packages / name
+        path = tools / name
         if path.is_dir():
             shutil.copytree(path, suites / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         elif path.exists():
@@ -121,11 +125,11 @@ def extended(source):
     return [".".join(parts[:depth]) for depth in range(1, parts.index("tests") + 1)]
 
 
-def run_group(name, program, packages, out, seconds):
+def run_group(name, program, packages, tools, out, seconds, until):
     source, left_out = GROUPS[name]
     folder = out / name
     shutil.rmtree(folder, ignore_errors=True)
-    prepare(folder, packages, source)
+    prepare(folder, packages, tools, source)
     found = sorted((folder / "notes/suites" / source).rglob("test_*.py"))
     files = [path.relative_to(folder / "notes").as_posix() for path in found]
     files = [path for path in files if not any(word in path for word in left_out)]
@@ -140,8 +144,12 @@ def run_group(name, program, packages, out, seconds):
                         f"```python timeout={seconds}\nrun('/note/{path}')\n```\n")
     subprocess.run([program, *workspace, "open", str(folder / "notes")], env=environment, check=True,
                    stdout=subprocess.DEVNULL)
+    left = 0
     for number, path in enumerate(files, 1):
         start = time.monotonic()
+        if start > until:
+            left += 1
+            continue
         done = subprocess.run([program, *workspace, "run", f"t{number}", "--json", "--kernel", "science"],
                               capture_output=True, text=True, env=environment)
         texts, errors = "", done.stderr
@@ -164,9 +172,16 @@ def run_group(name, program, packages, out, seconds):
         print(lines[-1], flush=True)
     (out / f"{name}.txt").write_text("\n".join(lines) + "\n\n" + "\n".join(failures))
     shutil.rmtree(folder, ignore_errors=True)
-    print(f"== {name}: {totals[0]} passed, {totals[1]} failed, {totals[2]} skipped, "
-          f"{sum('no count' in line for line in lines)} of {len(files)} files without a count, "
-          f"{time.monotonic() - begun:.0f} s", flush=True)
+    counts = dict(zip(("passed", "failed", "skipped"), totals), files=len(files), left=left,
+                  uncounted=sum(": no count, " in line for line in lines), seconds=round(time.monotonic() - begun))
+    print(describe(name, counts), flush=True)
+    return counts
+
+
+def describe(name, counts):
+    left = f", {counts['left']} not run for lack of time" if counts["left"] else ""
+    return (f"== {name}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, "
+            f"{counts['uncounted']} of {counts['files']} files without a count{left}, {counts['seconds']} s")
 
 
 def main():
@@ -174,13 +189,20 @@ def main():
     reader.add_argument("program")
     reader.add_argument("environment", type=Path)
     reader.add_argument("group", nargs="*", default=list(GROUPS))
-    reader.add_argument("--seconds", type=int, default=300)
+    reader.add_argument("--seconds", type=int, default=300, help="for one file of tests")
+    reader.add_argument("--minutes", type=float, default=float("inf"), help="for all groups")
+    reader.add_argument("--tools", type=Path, help="folder with pytest and what it needs")
     reader.add_argument("--out", type=Path, default=Path("/tmp/tracebook-suites"))
     given = reader.parse_args()
     packages = next(given.environment.glob("lib/python3*/site-packages"))
     given.out.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + 60 * given.minutes
+    all_counts = {}
     for name in given.group:
-        run_group(name, given.program, packages, given.out, given.seconds)
+        all_counts[name] = run_group(name, given.program, packages, given.tools or packages, given.out, given.seconds,
+                                     until)
+        (given.out / "counts.json").write_text(json.dumps(all_counts, indent=1) + "\n")
+    print("\n".join(describe(name, counts) for name, counts in all_counts.items()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-//! Random programs of cells with undo, redo, edits, forks and kernels killed at any moment: variables equal those of a
-//! fresh run of the same history, and no saved state is lost.
+//! Random programs of cells with undo, redo, edits, forks, and kernels and their owner killed at any moment: variables
+//! equal those of a fresh run of the same history, or of the note from top to bottom, and no saved state is lost.
 //!
-//! `TRACEBOOK_STATES_SEED` repeats a run whose seed a failure printed.
+//! `TRACEBOOK_STATES_SEED` repeats a run whose seed a failure printed. At night the programs are longer.
 
 use super::states::science_pack;
 use crate::program::{Done, House, finish, pass, until};
@@ -9,14 +9,16 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// The time for generating and running programs.
-const TIME: Duration = Duration::from_secs(25);
+/// The time for generating and running programs of one kind, and that at night.
+const TIME: Duration = Duration::from_secs(13);
+const NIGHTLY_TIME: Duration = Duration::from_secs(240);
 /// The minimum number of steps, however slow the machine is.
-const FEWEST_STEPS: usize = 12;
+const FEWEST_STEPS: usize = 8;
 const CELLS: usize = 6;
 const NAMES: [char; 4] = ['a', 'b', 'c', 'd'];
 const MODULUS: i64 = 1_000_003;
@@ -117,6 +119,19 @@ impl KernelOwner {
         owner
     }
 
+    /// Kills the process, waits until its kernel has ended, too, and starts another one.
+    fn replace(&mut self, house: &House, pack: &Path) {
+        let kernel = self.kernel();
+        self.kill();
+        kernel.into_iter().for_each(until_ended);
+        *self = KernelOwner::start(house, pack);
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("ended");
+    }
+
     /// The process of the note's kernel: a child of the owner that hasn't ended. A kernel whose note is closed saves
     /// its variables, and ends then.
     fn kernel(&self) -> Option<u32> {
@@ -163,7 +178,7 @@ impl Program {
     fn start(pack: PathBuf, seed: u64) -> Program {
         let mut rng = StdRng::seed_from_u64(seed);
         let cells: Vec<CellCode> = (0..CELLS).map(|_| CellCode::random(&mut rng)).collect();
-        let text = note_text(&cells);
+        let text = note_text(HEAD, &cells);
         let house = House::with(&[("a.md", &text), ("b.md", "# B\n")]);
         let owner = KernelOwner::start(&house, &pack);
         let branches = BTreeMap::from([("main".to_owned(), None)]);
@@ -186,9 +201,16 @@ impl Program {
     }
 
     fn tracebook(&self, words: &[&str]) -> Done {
-        let mut command = self.house.command(words);
-        command.env("TRACEBOOK_KERNELS", &self.pack);
-        finish(command, b"")
+        tracebook(&self.house, &self.pack, words)
+    }
+
+    /// Kills the process that owns the workspace. Its kernel ends with it. Edits that were reported as done stay.
+    fn kill_owner(&mut self) {
+        println!("kill the owner");
+        self.owner.replace(&self.house, &self.pack);
+        self.kills += 1;
+        assert_eq!(String::from_utf8_lossy(&self.house.cat("a")), self.text);
+        self.look_after_a_kill();
     }
 
     /// Kills the kernel, if there is one, and waits until it has ended. Returns whether there was one.
@@ -382,14 +404,14 @@ impl Program {
         finish(self.house.command(&["edit", "a"]), line.as_bytes()).code(0);
         println!("edit cell {}", cell + 1);
         self.cells = cells;
-        self.text = note_text(&self.cells);
+        self.text = note_text(HEAD, &self.cells);
     }
 
     fn step(&mut self) {
         self.steps += 1;
         let (step, branch, current) = (self.steps, &self.model.branch, self.model.current());
         println!("{step}: on {branch} at {current:?}, {} of {} unsure", self.unsure.len(), self.unlisted.len());
-        match self.rng.random_range(0..20) {
+        match self.rng.random_range(0..21) {
             0..8 => self.run(),
             8..11 => self.undo(),
             11..13 => self.redo(),
@@ -401,7 +423,190 @@ impl Program {
                     self.look_after_a_kill();
                 }
             }
+            18 => self.kill_owner(),
             _ => self.run_and_kill(),
+        }
+    }
+}
+
+fn tracebook(house: &House, pack: &Path, words: &[&str]) -> Done {
+    let mut command = house.command(words);
+    command.env("TRACEBOOK_KERNELS", pack);
+    finish(command, b"")
+}
+
+/// A note in the default mode, in which a cell runs in the state that the cells above it left, and those below it
+/// follow. Its cells have run from the first to some other one, with the code that they have.
+struct FaithfulProgram {
+    house: House,
+    pack: PathBuf,
+    owner: KernelOwner,
+    cells: Vec<CellCode>,
+    text: String,
+    /// Number of cells whose runs count, from the first one on.
+    line: usize,
+    /// Number of undone runs that can be redone.
+    undone: usize,
+    listed: HashSet<String>,
+    rng: StdRng,
+    steps: usize,
+    kills: usize,
+}
+
+const FAITHFUL_HEAD: &str = "---\nkernel: science\n---\n# A\n\n";
+
+impl FaithfulProgram {
+    fn start(pack: PathBuf, seed: u64) -> FaithfulProgram {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let cells: Vec<CellCode> = (0..CELLS).map(|_| CellCode::random(&mut rng)).collect();
+        let text = note_text(FAITHFUL_HEAD, &cells);
+        let house = House::with(&[("a.md", &text), ("b.md", "# B\n")]);
+        let owner = KernelOwner::start(&house, &pack);
+        let (listed, line) = (HashSet::new(), 0);
+        FaithfulProgram { house, pack, owner, cells, text, line, undone: 0, listed, rng, steps: 0, kills: 0 }
+    }
+
+    fn tracebook(&self, words: &[&str]) -> Done {
+        tracebook(&self.house, &self.pack, words)
+    }
+
+    /// What these cells print in a run from top to bottom.
+    fn fresh(&self, cells: Range<usize>) -> Vec<String> {
+        let mut variables = Variables::default();
+        let run = |cell: &CellCode| {
+            variables = cell.run(&variables);
+            variables.printed()
+        };
+        let all: Vec<String> = self.cells.iter().map(run).collect();
+        all[cells].to_vec()
+    }
+
+    /// Asserts that the note shows what a run from top to bottom gives, for all cells whose runs count.
+    fn check_outputs(&self) {
+        let said = self.tracebook(&["outputs", "a"]).good().text();
+        let printed = said.lines().filter_map(|line| Some(line[line.find("= [")?..].trim_end().to_owned()));
+        let shown: Vec<String> = printed.take(self.line).collect();
+        assert_eq!(shown, self.fresh(0..self.line), "the note shows {said}");
+    }
+
+    /// A cell that ran, or the one after them.
+    fn reachable_cell(&mut self) -> usize {
+        self.rng.random_range(0..(self.line + 1).min(CELLS))
+    }
+
+    fn edit(&mut self, cell: usize) {
+        let (old, code) = (self.cells[cell].text(), CellCode::random(&mut self.rng));
+        if self.text.matches(&old).count() > 1 {
+            return;
+        }
+        let at = self.text.find(&old).expect("the cell");
+        let line = serde_json::json!({"at": at, "delete": old.len(), "insert": code.text()}).to_string() + "\n";
+        finish(self.house.command(&["edit", "a"]), line.as_bytes()).code(0);
+        println!("edit cell {}", cell + 1);
+        self.cells[cell] = code;
+        self.text = note_text(FAITHFUL_HEAD, &self.cells);
+    }
+
+    fn run(&mut self, cell: usize) {
+        println!("run cell {}", cell + 1);
+        let said = self.tracebook(&["run", "a", "--cell", &(cell + 1).to_string()]).good().text();
+        (self.line, self.undone) = (self.line.max(cell + 1), 0);
+        let expected = self.fresh(cell..cell + 1).remove(0);
+        assert!(said.contains(&expected), "cell {} printed {said}, not {expected}", cell + 1);
+        self.check_outputs();
+    }
+
+    fn undo(&mut self) {
+        let undone = self.tracebook(&["kernels", "undo", "a"]);
+        if self.line == 0 {
+            undone.refused(1, "there is no run to undo");
+            return;
+        }
+        print!("undo: {}", undone.good().text());
+        (self.line, self.undone) = (self.line - 1, self.undone + 1);
+    }
+
+    fn redo(&mut self) {
+        let redone = self.tracebook(&["kernels", "redo", "a"]);
+        if self.undone == 0 {
+            redone.refused(1, "there is no undone run");
+            return;
+        }
+        print!("redo: {}", redone.good().text());
+        (self.line, self.undone) = (self.line + 1, self.undone - 1);
+    }
+
+    /// Asserts that all states that were listed before are there.
+    fn list(&mut self) {
+        let states = self.tracebook(&["kernels", "states", "a", "--json"]).good().json();
+        let id = |state: &Value| state["state"].as_str().expect("an id").to_owned();
+        let now: HashSet<String> = states.as_array().expect("a list").iter().map(id).collect();
+        let lost: Vec<&String> = self.listed.difference(&now).collect();
+        assert!(lost.is_empty(), "states are lost: {lost:?}");
+        self.listed = now;
+    }
+
+    /// Edits a cell and runs it, and kills the kernel or the owner meanwhile or soon after.
+    fn run_and_kill(&mut self, kills_owner: bool) {
+        self.list();
+        let cell = self.reachable_cell();
+        self.edit(cell);
+        println!("run cell {} and kill the {}", cell + 1, if kills_owner { "owner" } else { "kernel" });
+        let mut command = self.house.command(&["run", "a", "--cell", &(cell + 1).to_string()]);
+        command.env("TRACEBOOK_KERNELS", &self.pack);
+        let running = std::thread::spawn(move || finish(command, b""));
+        std::thread::sleep(Duration::from_micros(self.rng.random_range(0..400_000)));
+        let kernel = self.owner.kernel();
+        if kills_owner {
+            self.owner.kill();
+        } else {
+            kernel.into_iter().for_each(|pid| signal(pid, "KILL"));
+        }
+        let ended = running.join().expect("ended");
+        println!("{}{}", ended.text(), ended.err);
+        kernel.into_iter().for_each(until_ended);
+        if kills_owner {
+            self.owner = KernelOwner::start(&self.house, &self.pack);
+        }
+        self.look_after_a_kill();
+    }
+
+    fn kill_owner(&mut self) {
+        println!("kill the owner");
+        self.list();
+        self.owner.replace(&self.house, &self.pack);
+        self.look_after_a_kill();
+    }
+
+    /// Asserts that what was reported as done is there after a kill, and that a run of the note gives what a fresh one
+    /// does.
+    fn look_after_a_kill(&mut self) {
+        self.kills += 1;
+        assert_eq!(String::from_utf8_lossy(&self.house.cat("a")), self.text, "an edit is lost");
+        self.list();
+        let done = self.tracebook(&["run", "a"]).code(0);
+        print!("{}{}", done.text(), done.err);
+        (self.line, self.undone) = (CELLS, 0);
+        self.check_outputs();
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        println!("{}: {} cells ran, {} undone", self.steps, self.line, self.undone);
+        match self.rng.random_range(0..12) {
+            0..5 => {
+                let cell = self.reachable_cell();
+                self.edit(cell);
+                self.run(cell);
+            }
+            5 | 6 => {
+                let cell = self.reachable_cell();
+                self.run(cell);
+            }
+            7 | 8 => self.undo(),
+            9 => self.redo(),
+            10 => self.run_and_kill(false),
+            _ => self.kill_owner(),
         }
     }
 }
@@ -421,29 +626,55 @@ fn until_ended(pid: u32) {
     until("it has ended", || process_status(pid).is_none_or(|(state, _)| state == "Z"));
 }
 
-fn note_text(cells: &[CellCode]) -> String {
+fn note_text(head: &str, cells: &[CellCode]) -> String {
     let cells: Vec<String> = cells.iter().map(|cell| cell.text()).collect();
-    format!("{HEAD}{}", cells.join("\n"))
+    format!("{head}{}", cells.join("\n"))
+}
+
+/// The time for programs of one kind: more at night.
+fn time_for_programs() -> Duration {
+    if std::env::var_os("TRACEBOOK_NIGHTLY").is_some() { NIGHTLY_TIME } else { TIME }
+}
+
+fn first_seed() -> u64 {
+    let seed = std::env::var("TRACEBOOK_STATES_SEED").ok().and_then(|seed| seed.parse().ok());
+    seed.unwrap_or_else(|| rand::rng().random())
+}
+
+#[test]
+fn a_faithful_note_shows_what_a_fresh_run_gives_whatever_is_killed() {
+    let Some(pack) = science_pack() else { return };
+    let (mut seed, time, began) = (first_seed(), time_for_programs(), Instant::now());
+    let (mut steps, mut kills) = (0, 0);
+    while steps < FEWEST_STEPS || began.elapsed() < time {
+        println!("TRACEBOOK_STATES_SEED={seed}");
+        let mut program = FaithfulProgram::start(pack.clone(), seed);
+        while program.steps < 40 && (program.steps < FEWEST_STEPS || began.elapsed() < time) {
+            program.step();
+        }
+        program.run_and_kill(true);
+        (steps, kills) = (steps + program.steps, kills + program.kills);
+        seed = seed.wrapping_add(1);
+    }
+    println!("{steps} steps, {kills} kills");
 }
 
 #[test]
 fn variables_are_those_of_a_fresh_run_whatever_happens_to_the_kernel() {
     let Some(pack) = science_pack() else { return };
-    let seed = std::env::var("TRACEBOOK_STATES_SEED").ok().and_then(|seed| seed.parse().ok());
-    let mut seed: u64 = seed.unwrap_or_else(|| rand::rng().random());
-    let began = Instant::now();
+    let (mut seed, time, began) = (first_seed(), time_for_programs(), Instant::now());
     let (mut steps, mut kills) = (0, 0);
-    while steps < FEWEST_STEPS || began.elapsed() < TIME {
+    while steps < FEWEST_STEPS || began.elapsed() < time {
         println!("TRACEBOOK_STATES_SEED={seed}");
         let mut program = Program::start(pack.clone(), seed);
-        while program.steps < 60 && (program.steps < FEWEST_STEPS || began.elapsed() < TIME) {
+        while program.steps < 60 && (program.steps < FEWEST_STEPS || began.elapsed() < time) {
             program.step();
         }
         program.run();
         (steps, kills) = (steps + program.steps, kills + program.kills);
         seed = seed.wrapping_add(1);
     }
-    println!("{steps} steps, {kills} kernels killed");
+    println!("{steps} steps, {kills} kills");
 }
 
 /// A kernel whose note is closed isn't killed while it saves, however little time it gets.

@@ -65,14 +65,26 @@ fn variables_continue_on_another_device_and_damaged_ones_are_refused() {
     run(&both.one, &["run", "a", "--cell", "1"]).code(0);
     now(&both.one);
     assert!(damage_new_files(&both.one, &first) > 0, "a new state went to the hub");
+    assert!(first.keys().any(|path| !hub().contains_key(path)), "the hub deleted the state before, which nobody needs");
     now(&both.two);
     run(&both.two, &["kernels", "restore", "a"]).refused(1, "not all of them came from the other device");
     assert!(run(&both.two, &["kernels", "undo", "a"]).good().text().contains("after cell 1"));
-    // Shared no longer: what is new stays here.
+    // Shared no longer: what is new stays here, and the hub deletes what it had, but no attachment.
+    both.one.write("notes/picture.png", b"not a state");
     run(&both.one, &["kernels", "unshare", "a"]).good();
-    let before = hub().len();
     run(&both.one, &["run", "a", "--cell", "2"]).code(0);
     both.settle();
-    assert_eq!(hub().len(), before);
+    let left: Vec<Vec<u8>> = hub().into_values().collect();
+    assert_eq!(left, [b"not a state".to_vec()]);
     run(&both.two, &["kernels", "restore", "a"]).refused(2, "no other device shares");
+    // A hub that can't be reached is asked later.
+    run(&both.one, &["kernels", "share", "a"]).good();
+    now(&both.one);
+    assert!(hub().len() > 1);
+    both.one.run(&["sync", "pause"]).good();
+    run(&both.one, &["kernels", "unshare", "a"]).good();
+    assert!(hub().len() > 1, "sync is paused");
+    both.one.run(&["sync", "resume"]).good();
+    both.settle();
+    assert_eq!(hub().into_values().collect::<Vec<_>>(), [b"not a state".to_vec()]);
 }

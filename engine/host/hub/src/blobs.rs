@@ -17,13 +17,15 @@ use std::time::{Duration, Instant, SystemTime};
 use store::DocId;
 use store::disk::{BlobStore as Kept, PartialBlobs, read_file_piece};
 use store::sync::blobs::{
-    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, PIECE_BYTES,
+    BLOBS_TOPIC, BlobCommand, BlobExtent, BlobLimits, BlobTransfers, CheckOutcome, MIN_BLOBS_VERSION, PIECE_BYTES,
     VolumeBlob,
 };
 use store::sync::{LinkId, PeerId, PeerMetadata};
 
 /// Name of the folder for blobs inside the hub's folder.
 const HUB_VOLUMES_FOLDER: &str = "volumes";
+/// Name of the folder inside a volume's folder for files of kernel states, which can be removed.
+const STATE_FILES_FOLDER: &str = "states";
 /// Incomplete files without new data for this long are removed.
 const STALE_PARTIAL_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Interval at which stale incomplete files are removed.
@@ -38,10 +40,11 @@ const BLOB_TICK_INTERVAL: Duration = Duration::from_secs(1);
 const NOT_KEPT_MESSAGE: &str = "the file can't be stored now";
 
 enum BlobWork {
-    Look { item: VolumeBlob },
+    Look { item: VolumeBlob, keeps: bool },
     Read { link: LinkId, item: VolumeBlob, offset: u64 },
     Write { item: VolumeBlob, offset: u64, bytes: Vec<u8> },
-    Check { item: VolumeBlob },
+    Check { item: VolumeBlob, is_state: bool },
+    Remove { link: LinkId, item: VolumeBlob },
 }
 
 /// Result of one [`BlobWork`] request.
@@ -50,6 +53,7 @@ pub(crate) enum BlobResult {
     Read { link: LinkId, item: VolumeBlob, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
     Failed { item: VolumeBlob, why: String },
     Checked { item: VolumeBlob, checked: CheckOutcome },
+    Removed { link: LinkId, item: VolumeBlob, removed: Result<bool, String> },
 }
 
 /// State of the hub's blob transfers and the thread that stores blobs.
@@ -65,7 +69,8 @@ pub(crate) struct BlobKeeping {
     logged_lines: BTreeSet<String>,
 }
 
-/// Blob store with one file per blob, in a folder per volume.
+/// Blob store with one file per blob, in a folder per volume. Files of kernel states are in a folder of their own in
+/// it, so a request to remove one can't reach anything else.
 pub(crate) struct BlobFolder(PathBuf);
 
 impl BlobFolder {
@@ -82,6 +87,10 @@ impl BlobFolder {
         Kept::new(&self.volume_folder(item.volume))
     }
 
+    fn state_files(&self, item: VolumeBlob) -> Kept {
+        Kept::new(&self.volume_folder(item.volume).join(STATE_FILES_FOLDER))
+    }
+
     fn partial_blobs(&self, item: VolumeBlob) -> PartialBlobs {
         PartialBlobs::new(self.volume_folder(item.volume).join("coming"))
     }
@@ -90,12 +99,15 @@ impl BlobFolder {
 impl HubFiles for BlobFolder {
     fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, HubFilesError> {
         let part = || BlobExtent::Part(self.partial_blobs(item).received_len(item.hash));
-        Ok(self.stored_blobs(item).blob_len(item.hash).map_or_else(part, BlobExtent::Whole))
+        let whole = self.stored_blobs(item).blob_len(item.hash);
+        let whole = whole.or_else(|| self.state_files(item).blob_len(item.hash));
+        Ok(whole.map_or_else(part, BlobExtent::Whole))
     }
 
     fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, HubFilesError> {
-        let kept = self.stored_blobs(item);
-        let piece = kept.has(item.hash).then(|| read_file_piece(&kept.blob_path(item.hash), offset, PIECE_BYTES));
+        let mut stores = [self.stored_blobs(item), self.state_files(item)].into_iter();
+        let kept = stores.find(|kept| kept.has(item.hash));
+        let piece = kept.map(|kept| read_file_piece(&kept.blob_path(item.hash), offset, PIECE_BYTES));
         Ok(piece.transpose()?)
     }
 
@@ -103,8 +115,20 @@ impl HubFiles for BlobFolder {
         Ok(self.partial_blobs(item).write_at(item.hash, offset, &bytes)?)
     }
 
-    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
-        Ok(self.partial_blobs(item).finish_blob(item.hash, &self.stored_blobs(item))?)
+    fn finish_blob(&self, item: VolumeBlob, is_state: bool) -> Result<bool, HubFilesError> {
+        let stored = if is_state { self.state_files(item) } else { self.stored_blobs(item) };
+        Ok(self.partial_blobs(item).finish_blob(item.hash, &stored)?)
+    }
+
+    fn keep_blob(&self, item: VolumeBlob) -> Result<(), HubFilesError> {
+        Ok(self.stored_blobs(item).take_from(&self.state_files(item), item.hash)?)
+    }
+
+    fn remove_state_file(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
+        let files = self.state_files(item);
+        let is_here = files.has(item.hash);
+        files.remove(item.hash)?;
+        Ok(is_here)
     }
 
     fn remove_stale_blobs(&self, age: Duration) {
@@ -133,10 +157,13 @@ fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Se
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let told = match work {
-            BlobWork::Look { item } => Some(match files.blob_extent(item) {
-                Ok(found) => BlobResult::Looked { item, found },
-                Err(why) => BlobResult::Failed { item, why: why.to_string() },
-            }),
+            BlobWork::Look { item, keeps } => {
+                let kept = if keeps { files.keep_blob(item) } else { Ok(()) };
+                Some(match kept.and_then(|()| files.blob_extent(item)) {
+                    Ok(found) => BlobResult::Looked { item, found },
+                    Err(why) => BlobResult::Failed { item, why: why.to_string() },
+                })
+            }
             BlobWork::Read { link, item, offset } => {
                 let (piece, why) = match files.read_piece(item, offset) {
                     Ok(piece) => (piece, None),
@@ -148,13 +175,17 @@ fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Se
                 let written = files.write_piece(item, offset, bytes);
                 written.err().map(|why| BlobResult::Failed { item, why: why.to_string() })
             }
-            BlobWork::Check { item } => {
-                let checked = match files.finish_blob(item) {
+            BlobWork::Check { item, is_state } => {
+                let checked = match files.finish_blob(item, is_state) {
                     Ok(true) => CheckOutcome::Good,
                     Ok(false) => CheckOutcome::Bad,
                     Err(why) => CheckOutcome::Failed(why.to_string()),
                 };
                 Some(BlobResult::Checked { item, checked })
+            }
+            BlobWork::Remove { link, item } => {
+                let removed = files.remove_state_file(item).map_err(|why| why.to_string());
+                Some(BlobResult::Removed { link, item, removed })
             }
         };
         if told.is_some_and(|told| inputs.send(CoreInput::Blob(told)).is_err()) {
@@ -206,7 +237,7 @@ impl HubCore {
 
     /// Registers a greeted connection for blob transfers, if its peer supports them.
     pub(crate) fn connect_blob_peer(&mut self, link: LinkId, peer: PeerId, metadata: &PeerMetadata) {
-        if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION)
+        if metadata.blobs.is_some_and(|version| version >= MIN_BLOBS_VERSION)
             && let Some(mut keeping) = self.blobs.take()
         {
             keeping.protocol.connect(link, peer, false, &|link, volume| self.client_access(link, volume));
@@ -252,6 +283,12 @@ impl HubCore {
                     self.log_once(&mut keeping, &format!("{NOT_KEPT_MESSAGE}: {why}"));
                 }
                 keeping.protocol.on_checked(item, &checked, now, &may);
+            }
+            BlobResult::Removed { link, item, removed } => {
+                if let Err(why) = &removed {
+                    self.log_once(&mut keeping, &format!("variables that a device withdrew can't be deleted: {why}"));
+                }
+                keeping.protocol.on_removed(link, item, removed.ok(), &may);
             }
         }
         keeping.stale = true;
@@ -301,7 +338,7 @@ impl HubCore {
             for deed in deeds {
                 match deed {
                     BlobCommand::Send { link, data } => self.send_extension(link, BLOBS_TOPIC, data),
-                    BlobCommand::Probe { item } => _ = keeping.work.send(BlobWork::Look { item }),
+                    BlobCommand::Probe { item, keeps } => _ = keeping.work.send(BlobWork::Look { item, keeps }),
                     BlobCommand::Read { link, item, offset } => {
                         _ = keeping.work.send(BlobWork::Read { link, item, offset })
                     }
@@ -310,8 +347,9 @@ impl HubCore {
                         // Sending fails only when the program or the connection ends.
                         let _ = keeping.work.send(BlobWork::Write { item, offset, bytes });
                     }
-                    BlobCommand::Check { item } => _ = keeping.work.send(BlobWork::Check { item }),
-                    BlobCommand::Arrived { .. } => {}
+                    BlobCommand::Check { item, is_state } => _ = keeping.work.send(BlobWork::Check { item, is_state }),
+                    BlobCommand::Remove { link, item } => _ = keeping.work.send(BlobWork::Remove { link, item }),
+                    BlobCommand::Arrived { .. } | BlobCommand::Forgotten { .. } => {}
                     BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => {
                         self.log_refusal(link, words)
                     }
@@ -350,8 +388,16 @@ mod tests {
             Ok(())
         }
 
-        fn finish_blob(&self, _: VolumeBlob) -> Result<bool, HubFilesError> {
+        fn finish_blob(&self, _: VolumeBlob, _: bool) -> Result<bool, HubFilesError> {
             Ok(true)
+        }
+
+        fn keep_blob(&self, _: VolumeBlob) -> Result<(), HubFilesError> {
+            Ok(())
+        }
+
+        fn remove_state_file(&self, _: VolumeBlob) -> Result<bool, HubFilesError> {
+            Ok(false)
         }
 
         fn remove_stale_blobs(&self, age: Duration) {
@@ -377,7 +423,7 @@ mod tests {
         let idle = count();
         while count() < idle + 3 {
             assert!(Instant::now() < until, "while something is always asked for");
-            send.send(BlobWork::Look { item }).expect("it goes on");
+            send.send(BlobWork::Look { item, keeps: false }).expect("it goes on");
             assert!(matches!(told.recv(), Ok(CoreInput::Blob(BlobResult::Looked { .. }))));
         }
         assert!(files.0.lock().expect("lock").iter().all(|age| *age == STALE_PARTIAL_AGE));

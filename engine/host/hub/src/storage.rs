@@ -70,11 +70,26 @@ pub trait HubFiles: Send + Sync {
     fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), HubFilesError>;
 
     /// Checks a blob whose pieces have all arrived. If they match its hash, the blob is stored durably; otherwise the
-    /// pieces are dropped. Returns whether they matched.
+    /// pieces are dropped. Returns whether they matched. `is_state`: it came as the file of a kernel's state only, so
+    /// [`HubFiles::remove_state_file`] may remove it.
     ///
     /// # Errors
     /// Returns an error if it can't be checked now; the pieces are kept then.
-    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError>;
+    fn finish_blob(&self, item: VolumeBlob, is_state: bool) -> Result<bool, HubFilesError>;
+
+    /// Keeps a complete blob that came as the file of a state as an attachment, which is never removed. Any other blob
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// Returns an error if that can't be stored now.
+    fn keep_blob(&self, item: VolumeBlob) -> Result<(), HubFilesError>;
+
+    /// Removes a complete blob that came as the file of a state only, and returns whether there was one. Any other blob
+    /// stays.
+    ///
+    /// # Errors
+    /// Returns an error if it can't be removed now.
+    fn remove_state_file(&self, item: VolumeBlob) -> Result<bool, HubFilesError>;
 
     /// Removes incomplete files without new data for this long.
     fn remove_stale_blobs(&self, age: Duration);

@@ -4,11 +4,12 @@
 //! folder next to those.
 
 use super::SyncTask;
+use super::withdrawn_states::remove_done;
 use crate::fs::atomic_write::{self, SwapOutcome};
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read;
 use crate::kernel::science::states_folder;
-use ::kernel_states::offered_files;
+use ::kernel_states::{SharedState, offered_files};
 use anyhow::{Context, anyhow, bail};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(super) enum BlobTask {
     Place(Box<AttachmentPlacement>),
     /// Remove a received blob that isn't needed.
     Drop { hash: BlobHash },
+    /// Remove withdrawn files of a note's states from its list.
+    RemoveDone { note: DocId, files: Vec<VolumeBlob> },
 }
 
 /// Writes a received blob to an attachment's file.
@@ -71,16 +74,23 @@ pub(super) struct NamedBlob {
     pub(super) here: bool,
 }
 
-/// Files of a state that this device shares.
-pub(super) type StateFiles = Vec<(ConfinedPath, FileStamp)>;
+/// The announced state of a note.
+pub(super) struct AnnouncedState {
+    /// The note's volume.
+    pub(super) volume: DocId,
+    /// Files that this device shares with the devices of the volume.
+    pub(super) files: Vec<(ConfinedPath, FileStamp)>,
+    /// Hashes of all its files, whichever device shares them.
+    pub(super) named: Vec<BlobHash>,
+}
 
 /// Result of a task.
 pub(super) enum BlobTaskOutcome {
     Named {
         doc: DocId,
         blobs: BTreeMap<BlobHash, NamedBlob>,
-        /// The volume with whose devices this device shares the note's state, and the state's files.
-        state: Option<(DocId, StateFiles)>,
+        /// The state of the note that is announced with these outputs.
+        state: Option<AnnouncedState>,
     },
     Kept {
         item: VolumeBlob,
@@ -162,8 +172,10 @@ fn run_blob_tasks(
         let done = match task {
             BlobTask::Named { doc, is_run, owner } => {
                 let (blobs, announcement) = referenced_blobs(folders, reader, doc, is_run);
-                let state = owner.zip(announcement).map(|((note, volume), announcement)| {
-                    (volume, shared_state_files(folders, note, volume, &announcement))
+                let state = owner.zip(announcement).map(|((note, volume), announcement)| AnnouncedState {
+                    volume,
+                    files: shared_state_files(folders, note, volume, &announcement),
+                    named: announced_hashes(&announcement),
                 });
                 BlobTaskOutcome::Named { doc, blobs, state }
             }
@@ -179,6 +191,12 @@ fn run_blob_tasks(
             BlobTask::Drop { hash } => {
                 let _ = folders.received_blobs.remove(hash); // at worst it stays, and is used again
                 BlobTaskOutcome::Dropped
+            }
+            BlobTask::RemoveDone { note, files } => {
+                if let Err(why) = remove_done(&folders.workspace, note, &files) {
+                    tracing::debug!(%why, "hubs are asked again to delete withdrawn variables");
+                }
+                continue;
             }
         };
         if tasks.send(SyncTask::BlobOutcome(done)).is_err() {
@@ -250,7 +268,12 @@ fn referenced_blobs(
 
 /// Returns the files of an announced state that are here, if this device's user shares the note's states with the
 /// devices of this volume.
-fn shared_state_files(folders: &VolumeFolders, note: DocId, volume: DocId, announcement: &str) -> StateFiles {
+fn shared_state_files(
+    folders: &VolumeFolders,
+    note: DocId,
+    volume: DocId,
+    announcement: &str,
+) -> Vec<(ConfinedPath, FileStamp)> {
     let folder = states_folder(&folders.workspace, note);
     let offered = offered_files(&folder, &volume.to_string(), announcement).into_iter();
     let there = offered.filter_map(|(file, path)| {
@@ -260,6 +283,12 @@ fn shared_state_files(folders: &VolumeFolders, note: DocId, volume: DocId, annou
         (meta.len() == file.size).then_some((path, stamp))
     });
     there.collect()
+}
+
+/// Returns the hashes of an announced state's files.
+fn announced_hashes(announcement: &str) -> Vec<BlobHash> {
+    let shared = SharedState::parse(announcement).ok();
+    shared.iter().flat_map(SharedState::files).filter_map(|file| file.hash.parse().ok()).collect()
 }
 
 /// Copies a file to the blobs if it still has the known content.

@@ -2,8 +2,11 @@
 //!
 //! `store::sync::blobs` decides what to send and when; `blob_io` reads and writes the bytes.
 
-use super::blob_io::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob, StateFiles};
+use super::blob_io::{
+    AnnouncedState, AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob,
+};
 use super::shared_states::StateFetch;
+use super::withdrawn_states::WithdrawnStates;
 use super::{LAN_HUB_ADDRESS, SyncTask, SyncThread};
 use crate::fs::confined_dir::ConfinedPath;
 use engine::event::FileStamp;
@@ -14,7 +17,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 use store::disk::DiskReader;
 use store::sync::blobs::{
-    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobLimits, BlobTransfers, CheckOutcome, VolumeBlob,
+    BLOBS_TOPIC, BLOBS_VERSION, BlobCommand, BlobLimits, BlobTransfers, CheckOutcome, MIN_BLOBS_VERSION, VolumeBlob,
 };
 use store::sync::{LinkId, PeerId, PeerMetadata, SyncPeers};
 use store::{BlobHash, DocId};
@@ -36,8 +39,10 @@ pub(super) struct BlobExchange {
     volumes: BTreeMap<DocId, VolumeAttachments>,
     /// Blobs that outputs and runs refer to, as far as those were read.
     named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
-    /// Files of the states that this device shares, by outputs, with the volume of the devices that may have them.
-    shared_states: HashMap<DocId, (DocId, StateFiles)>,
+    /// The announced states, by outputs.
+    shared_states: HashMap<DocId, AnnouncedState>,
+    /// Files of states that this device doesn't share any more, and that hubs may still have.
+    withdrawn: WithdrawnStates,
     /// States of other devices that are being fetched, by note.
     state_fetches: BTreeMap<DocId, StateFetch>,
     /// Runs that have changed, and when to read them again.
@@ -74,6 +79,7 @@ impl BlobExchange {
             volumes: BTreeMap::new(),
             named: HashMap::new(),
             shared_states: HashMap::new(),
+            withdrawn: WithdrawnStates::load(folder),
             state_fetches: BTreeMap::new(),
             changed: BTreeMap::new(),
             files: HashMap::new(),
@@ -222,6 +228,8 @@ impl BlobExchange {
     fn update_wanted(&mut self, peers: &SyncPeers) {
         let (mut holds, mut wants) = (BTreeMap::new(), BTreeMap::new());
         let (mut needed, mut places) = (BTreeSet::new(), Vec::new());
+        // Files of states that are nothing else, and those that any device announces.
+        let (mut state_files, mut announced) = (BTreeSet::new(), BTreeSet::new());
         let mut too_large = Vec::new();
         self.files.clear();
         for (volume, belongings) in &self.volumes {
@@ -249,16 +257,24 @@ impl BlobExchange {
             }
             // A note that was moved to another volume is shared with other devices, and its state with nobody.
             let states = belongings.outputs.keys().filter_map(|doc| self.shared_states.get(doc));
-            for (path, stamp) in states.filter(|(shared, _)| shared == volume).flat_map(|(_, files)| files) {
-                let item = VolumeBlob { volume: *volume, hash: stamp.hash };
-                holds.insert(item, stamp.size);
-                self.files.insert(item, (path.clone(), *stamp));
+            for AnnouncedState { files, named, .. } in states.filter(|state| state.volume == *volume) {
+                announced.extend(named.iter().map(|hash| VolumeBlob { volume: *volume, hash: *hash }));
+                for (path, stamp) in files {
+                    let item = VolumeBlob { volume: *volume, hash: stamp.hash };
+                    if holds.insert(item, stamp.size).is_none() {
+                        state_files.insert(item);
+                    }
+                    self.files.insert(item, (path.clone(), *stamp));
+                }
             }
             for (doc, urgent) in belongings.outputs.iter().chain(&belongings.runs) {
                 for (hash, NamedBlob { size, here }) in self.named.get(doc).into_iter().flatten() {
                     let item = VolumeBlob { volume: *volume, hash: *hash };
                     match (here, size) {
-                        (true, Some(size)) => _ = holds.insert(item, *size),
+                        (true, Some(size)) => {
+                            holds.insert(item, *size);
+                            state_files.remove(&item);
+                        }
                         (true, None) | (false, _) => {
                             let wish = wants.entry(item).or_insert((*size, false));
                             wish.1 |= *urgent;
@@ -279,6 +295,7 @@ impl BlobExchange {
         for (item, file, size, urgent) in places {
             if self.whole.contains(&item) || self.files.contains_key(&item) {
                 holds.insert(item, size);
+                state_files.remove(&item);
                 self.place_file(item, file);
             } else {
                 let wish = wants.entry(item).or_insert((Some(size), false));
@@ -307,6 +324,14 @@ impl BlobExchange {
         gone.into_iter().for_each(|item| self.protocol.remove_held(item));
         given_up.into_iter().for_each(|item| self.protocol.cancel_want(item));
         let may = |link: LinkId, doc: DocId| peers.access(link, doc);
+        self.protocol.set_state_files(state_files, &may);
+        if self.reading.is_empty() {
+            let is_gone = |item: &&VolumeBlob| {
+                self.volumes.contains_key(&item.volume) && !holds.contains_key(*item) && !announced.contains(*item)
+            };
+            let gone = self.withdrawn.files().filter(is_gone).copied().collect();
+            self.protocol.set_withdrawn(gone, &may);
+        }
         holds.into_iter().for_each(|(item, size)| self.protocol.add_held(item, size, &may));
         for (item, (size, urgent)) in wants {
             self.protocol.want(item, size, urgent, &may);
@@ -318,6 +343,20 @@ impl BlobExchange {
         self.state_fetches.remove(&note);
         self.state_fetches.extend(fetch.map(|fetch| (note, fetch)));
         self.stale = true;
+    }
+
+    /// Sets the files of a note's states that aren't shared any more.
+    pub(super) fn set_withdrawn(&mut self, note: DocId, files: BTreeSet<VolumeBlob>) {
+        self.withdrawn.set(note, files);
+        self.stale = true;
+    }
+
+    /// Removes withdrawn files that all hubs have deleted from their notes' lists.
+    fn remove_done_files(&mut self) {
+        let is_deleting = self.protocol.links().into_iter().any(|link| self.protocol.forget_count(link) > 0);
+        for (note, files) in self.withdrawn.take_done(is_deleting) {
+            let _ = self.blob_threads.tasks.send(BlobTask::RemoveDone { note, files });
+        }
     }
 
     /// Reports fetches of states that are complete, or that no connected device can complete.
@@ -387,6 +426,7 @@ impl BlobExchange {
         let (going, refused) = going.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let busy = usize::from(self.stale) + self.reading.len() + self.hashing.len() + self.placing.len();
         let busy = busy + self.keeping.len() + self.changed.len();
+        let busy = busy + knows.iter().map(|link| self.protocol.forget_count(*link)).sum::<usize>();
         let on_way = self.whole.iter().filter(|item| volumes.contains(&item.volume)).count();
         HubBlobState {
             kept: is_online.then_some(!knows.is_empty()),
@@ -408,10 +448,11 @@ fn blob_documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId
 impl SyncThread {
     /// Starts blob exchange with a peer after its greeting, if its version supports that.
     pub(super) fn connect_blob_peer(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
-        if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION) {
+        if let Some(version) = metadata.blobs.filter(|version| *version >= MIN_BLOBS_VERSION) {
             let peers = &self.peers;
             let may = |link: LinkId, doc: DocId| peers.access(link, doc);
             self.blobs.protocol.connect(link, peer.clone(), !metadata.ephemeral, &may);
+            self.blobs.protocol.set_peer_version(link, version, &may);
         }
         self.blobs.has_news = true;
     }
@@ -454,6 +495,7 @@ impl SyncThread {
         let deeds = self.blobs.protocol.take_commands();
         let any = !deeds.is_empty();
         deeds.into_iter().for_each(|deed| self.perform_blob_command(deed));
+        self.blobs.remove_done_files();
         if self.blobs.received_count > 0 {
             let count = std::mem::take(&mut self.blobs.received_count);
             self.inbox.send_event(Event::BlobsCame { count });
@@ -474,7 +516,7 @@ impl SyncThread {
         let threads = &self.blobs.blob_threads;
         match deed {
             BlobCommand::Send { link, data } => self.peers.send_extension(link, BLOBS_TOPIC, data),
-            BlobCommand::Probe { item } => _ = threads.pieces.send(BlobPiece::Look { item }),
+            BlobCommand::Probe { item, .. } => _ = threads.pieces.send(BlobPiece::Look { item }),
             BlobCommand::Read { link, item, offset } => {
                 let file = self.blobs.files.get(&item).cloned();
                 _ = threads.pieces.send(BlobPiece::Read { link, item, offset, file });
@@ -482,11 +524,21 @@ impl SyncThread {
             BlobCommand::Write { item, offset, bytes, .. } => {
                 _ = threads.pieces.send(BlobPiece::Write { item, offset, bytes })
             }
-            BlobCommand::Check { item } => {
+            BlobCommand::Check { item, .. } => {
                 let keep = self.blobs.is_referenced(item);
                 _ = threads.pieces.send(BlobPiece::Check { item, keep });
             }
             BlobCommand::Arrived { item, size } => self.blobs.record_received(item, size),
+            BlobCommand::Forgotten { link, item } => {
+                let hubs = self
+                    .hubs
+                    .iter()
+                    .filter(|(url, hub)| *url != LAN_HUB_ADDRESS && hub.volumes.contains_key(&item.volume));
+                if let Some(hub) = self.links.get(&link) {
+                    self.blobs.withdrawn.record_deleted(item, hub, hubs.map(|(url, _)| url.as_str()));
+                }
+            }
+            BlobCommand::Remove { .. } => {} // only peers that store blobs are asked for it
             BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => {
                 let name = self.nearby.devices.get(&link).map(|(name, _)| name.clone());
                 if let Some((url, hub)) = self.hub_of_link(link) {

@@ -3,6 +3,7 @@
 //! What is fetched is put where the note's kernel, which is confined, finds and checks it.
 
 use super::blob_io::PARTIAL_BLOBS_FOLDER;
+use super::withdrawn_states::read_withdrawn;
 use super::{SyncService, SyncTask};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::kernel::science::states_folder;
@@ -97,6 +98,10 @@ pub(crate) fn start_shared_state_job(
     let task = move || {
         let run = || run_shared_state_job(&workspace, &with, (note, volume), job);
         let outcome = outcome_or_panic(is_fetch, run);
+        if !is_fetch {
+            // The receiver ends only with the program, and the list is in the note's folder.
+            let _ = with.tasks.send(SyncTask::SetWithdrawn(note, read_withdrawn(&workspace, note)));
+        }
         inbox.send_event(Event::SharedStateDone { note, outcome });
     };
     if is_fetch {

@@ -6,7 +6,8 @@
 //! - `states/ID`: one state, its hash and compressed JSON: parent, code, names, and the place of each page.
 //! - `heads`: the current state and branch, undone states that can be redone, and pinned states.
 //! - `shared`: says that the note's states go to other devices, and what was announced last. `incoming` holds what came
-//!   from another device until a kernel has checked it.
+//!   from another device until a kernel has checked it. `withdrawn` names files that hubs have to delete, because they
+//!   aren't shared any more.
 //! - `index`: the records of states, so that a lineage is read at once. A state in the index without a file was
 //!   thinned: its variables are recreated from the previous state, by running its cells.
 //!
@@ -27,6 +28,7 @@ mod retention;
 mod saved_memory;
 mod shared_state;
 mod state_graph;
+mod withdrawn_files;
 
 pub use all_folders::{all_folders_bytes, thin_least_used};
 pub use comparison::{
@@ -44,6 +46,7 @@ pub use shared_state::{
     MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile, announce_state, begin_sharing, end_sharing, offered_files,
 };
 pub use state_graph::{MAX_STATE_LANES, StateGraphRow, state_graph};
+pub use withdrawn_files::{WithdrawnFile, remove_withdrawn, withdrawn_files};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

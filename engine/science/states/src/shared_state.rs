@@ -5,11 +5,13 @@
 //! marker, which only this device's user makes, and which holds for one volume.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter::empty;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::files::{damaged, is_name, parse_state, read_bounded, read_heads, write_whole};
+use crate::withdrawn_files::record_withdrawn;
 use crate::{StateError, StateFolder, StateRecord};
 
 /// Maximum size of an announcement in bytes.
@@ -126,10 +128,23 @@ struct ShareMarker {
     announced: Option<SharedState>,
 }
 
+/// Reads a note's marker, for whichever volume it is.
+fn read_any_marker(folder: &Path) -> Option<ShareMarker> {
+    let bytes = read_bounded(&folder.join(MARKER_FILE), 2 * MAX_ANNOUNCEMENT_BYTES).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
 /// Reads a note's marker. Without a readable one, the states stay on this device.
 fn read_marker(folder: &Path, volume: &str) -> Option<ShareMarker> {
-    let bytes = read_bounded(&folder.join(MARKER_FILE), 2 * MAX_ANNOUNCEMENT_BYTES).ok()?;
-    serde_json::from_slice(&bytes).ok().filter(|marker: &ShareMarker| marker.volume == volume)
+    read_any_marker(folder).filter(|marker| marker.volume == volume)
+}
+
+/// Records that hubs have to delete what a marker announced last.
+fn withdraw_announced(folder: &Path, marker: &ShareMarker) -> Result<(), StateError> {
+    match &marker.announced {
+        Some(announced) => record_withdrawn(folder, &marker.volume, announced.files(), empty()),
+        None => Ok(()),
+    }
 }
 
 fn write_marker(folder: &Path, marker: &ShareMarker) -> Result<(), StateError> {
@@ -142,18 +157,25 @@ fn write_marker(folder: &Path, marker: &ShareMarker) -> Result<(), StateError> {
 /// # Errors
 /// Returns an error if this can't be written.
 pub fn begin_sharing(folder: &Path, volume: &str) -> Result<(), StateError> {
-    if read_marker(folder, volume).is_some() {
-        return Ok(());
+    match read_any_marker(folder) {
+        Some(marker) if marker.volume == volume => return Ok(()),
+        Some(marker) => withdraw_announced(folder, &marker)?,
+        None => {}
     }
     std::fs::create_dir_all(folder).map_err(|source| StateError::write(folder, source))?;
     write_marker(folder, &ShareMarker { volume: volume.to_owned(), announced: None })
 }
 
-/// Keeps the states in a note's folder on this device, from now on.
+/// Keeps the states in a note's folder on this device, from now on. Hubs have to delete what was shared, see
+/// [`crate::withdrawn_files`].
 ///
 /// # Errors
-/// Returns an error if the marker can't be removed.
+/// Returns an error if the marker can't be removed, or what hubs have to delete can't be written. The states are still
+/// shared then.
 pub fn end_sharing(folder: &Path) -> Result<(), StateError> {
+    if let Some(marker) = read_any_marker(folder) {
+        withdraw_announced(folder, &marker)?;
+    }
     let path = folder.join(MARKER_FILE);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StateError::write(&path, error)),
@@ -161,22 +183,35 @@ pub fn end_sharing(folder: &Path) -> Result<(), StateError> {
     }
 }
 
+/// Withdraws what a note shared with the devices of another volume before it was moved to this one.
+fn withdraw_elsewhere(folder: &Path, volume: &str) -> Result<(), StateError> {
+    match read_any_marker(folder).filter(|marker| marker.volume != volume && marker.announced.is_some()) {
+        Some(marker) => {
+            withdraw_announced(folder, &marker)?;
+            write_marker(folder, &ShareMarker { announced: None, ..marker })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Describes a note's current state for the devices of this volume. `None`: it isn't shared with them, or there is no
-/// state.
+/// state. Hubs have to delete what was announced before and isn't needed any more, see [`crate::withdrawn_files`].
 ///
 /// # Errors
 /// Returns an error if a file can't be read or is damaged, or the state is too large.
 pub fn announce_state(folder: &Path, volume: &str) -> Result<Option<SharedState>, StateError> {
-    let Some(marker) = read_marker(folder, volume) else { return Ok(None) };
+    let Some(marker) = read_marker(folder, volume) else {
+        return withdraw_elsewhere(folder, volume).map(|()| None);
+    };
     let heads = read_heads(folder)?;
     let Some(current) = heads.current() else { return Ok(None) };
     let states = StateFolder::open_for_reading(folder, "")?;
     let line: Vec<&StateRecord> = states.ancestors(Some(current)).collect();
     let known: HashMap<String, SharedStateFile> = marker
         .announced
-        .into_iter()
-        .flat_map(|announced| announced.segments)
-        .map(|file| (file.segment_name().to_owned(), file))
+        .iter()
+        .flat_map(|announced| &announced.segments)
+        .map(|file| (file.segment_name().to_owned(), file.clone()))
         .collect();
     let (mut pack, mut described, mut needed) = (String::new(), Vec::new(), BTreeSet::new());
     for record in line.iter().take(MAX_SHARED_STATES) {
@@ -216,6 +251,10 @@ pub fn announce_state(folder: &Path, volume: &str) -> Result<Option<SharedState>
     if shared.states.is_empty() {
         return Err(StateError::NoSuchState); // the current one can't be read
     }
+    let announced: HashSet<&str> = shared.files().map(|file| file.hash.as_str()).collect();
+    let before = marker.announced.iter().flat_map(SharedState::files);
+    let superseded = before.filter(|file| !announced.contains(file.hash.as_str()));
+    record_withdrawn(folder, volume, superseded, shared.files())?;
     write_marker(folder, &ShareMarker { volume: volume.to_owned(), announced: Some(shared.clone()) })?;
     Ok(Some(shared))
 }

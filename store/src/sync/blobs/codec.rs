@@ -37,6 +37,12 @@ pub(super) enum BlobMessage<'a> {
     Lack(VolumeBlob),
     /// The sender rejects the offered blob.
     Refuse(VolumeBlob, BlobRefusal),
+    /// The sender has these files of saved states (hash and size), and shares them. Since version 2.
+    HaveStates(DocId, Vec<(BlobHash, u64)>),
+    /// The sender doesn't share this file of a saved state any more. Since version 2.
+    Forget(VolumeBlob),
+    /// The sender has handled a `Forget`. Since version 2.
+    Forgotten(VolumeBlob),
 }
 
 impl<'a> BlobMessage<'a> {
@@ -44,7 +50,7 @@ impl<'a> BlobMessage<'a> {
         let (kind, rest) = data.split_first()?;
         let (volume, rest) = rest.split_first_chunk::<16>()?;
         let volume = DocId(*volume);
-        if *kind == 0 {
+        if matches!(kind, 0 | 5) {
             let (blobs, odd) = rest.as_chunks::<40>();
             if !odd.is_empty() || blobs.is_empty() || blobs.len() > MAX_NAMED_BLOBS {
                 return None;
@@ -53,7 +59,12 @@ impl<'a> BlobMessage<'a> {
                 let (hash, size) = bytes.split_first_chunk::<32>()?;
                 Some((BlobHash(*hash), u64::from_le_bytes(size.try_into().ok()?)))
             };
-            return Some(BlobMessage::Have(volume, blobs.iter().map(blob).collect::<Option<_>>()?));
+            let blobs = blobs.iter().map(blob).collect::<Option<_>>()?;
+            return Some(if *kind == 0 {
+                BlobMessage::Have(volume, blobs)
+            } else {
+                BlobMessage::HaveStates(volume, blobs)
+            });
         }
         let (hash, rest) = rest.split_first_chunk::<32>()?;
         let item = VolumeBlob { volume, hash: BlobHash(*hash) };
@@ -74,6 +85,8 @@ impl<'a> BlobMessage<'a> {
                     .find(|one| *one as u8 == *why)?;
                 BlobMessage::Refuse(item, why)
             }
+            (6, []) => BlobMessage::Forget(item),
+            (7, []) => BlobMessage::Forgotten(item),
             _ => return None,
         })
     }
@@ -86,8 +99,8 @@ impl<'a> BlobMessage<'a> {
             data
         };
         match self {
-            BlobMessage::Have(volume, blobs) => {
-                let mut data = vec![0];
+            BlobMessage::Have(volume, blobs) | BlobMessage::HaveStates(volume, blobs) => {
+                let mut data = vec![if matches!(self, BlobMessage::Have(..)) { 0 } else { 5 }];
                 data.extend(volume.0);
                 for (hash, size) in blobs {
                     data.extend(hash.0);
@@ -113,6 +126,8 @@ impl<'a> BlobMessage<'a> {
                 data.push(*why as u8);
                 data
             }
+            BlobMessage::Forget(item) => begin(6, item),
+            BlobMessage::Forgotten(item) => begin(7, item),
         }
     }
 }

@@ -24,9 +24,17 @@ impl BlobTransfers {
         match known {
             Some(wish) => wish.urgent = true,
             None => {
-                let (phase, origin) = (TransferPhase::New, BlobOrigin::Nobody);
-                self.wanted
-                    .insert(item, WantedBlob { size, urgent, phase, received: 0, requested: 0, source: None, origin });
+                let wish = WantedBlob {
+                    size,
+                    urgent,
+                    phase: TransferPhase::New,
+                    received: 0,
+                    requested: 0,
+                    source: None,
+                    origin: BlobOrigin::Nobody,
+                    is_state: false,
+                };
+                self.wanted.insert(item, wish);
             }
         }
         self.request_from_all(item, may);
@@ -63,8 +71,14 @@ impl BlobTransfers {
         self.bad_sources.get(peer).is_some_and(|bad| bad.contains(item))
     }
 
-    /// Handles a peer's offer of blobs.
-    pub(super) fn on_offer(&mut self, link: LinkId, volume: DocId, blobs: &[(BlobHash, u64)], may: PeerRights<'_>) {
+    /// Handles a peer's offer of blobs: their volume, and whether they are files of states.
+    pub(super) fn on_offer(
+        &mut self,
+        link: LinkId,
+        (volume, is_state): (DocId, bool),
+        blobs: &[(BlobHash, u64)],
+        may: PeerRights<'_>,
+    ) {
         let access = may(link, volume);
         if access == DocumentAccess::None {
             return self.log_once(link, "it speaks of pictures of a volume that is not shared with it");
@@ -73,10 +87,13 @@ impl BlobTransfers {
             let item = VolumeBlob { volume, hash: *hash };
             if self.is_keeper {
                 let waiting = self.offers.entry(item).or_default();
-                if waiting.is_empty() {
-                    self.commands.push_back(BlobCommand::Probe { item });
+                // An attachment stays, even if it's here as the file of a state, so it's looked for as an attachment.
+                let is_looked_for =
+                    if is_state { !waiting.is_empty() } else { waiting.values().any(|(_, is_state)| !is_state) };
+                if !is_looked_for {
+                    self.commands.push_back(BlobCommand::Probe { item, keeps: !is_state });
                 }
-                waiting.insert(link, *size);
+                waiting.insert(link, (*size, is_state));
                 continue;
             }
             let Some(side) = self.links.get_mut(&link) else { return };
@@ -126,7 +143,8 @@ impl BlobTransfers {
         self.commands.push_back(BlobCommand::Write { item, offset, bytes: bytes.to_vec(), link });
         if wish.received == size {
             wish.phase = TransferPhase::Checking;
-            self.commands.push_back(BlobCommand::Check { item });
+            let is_state = wish.is_state;
+            self.commands.push_back(BlobCommand::Check { item, is_state });
         }
         if let Some(side) = self.links.get_mut(&link).filter(|_| self.is_keeper) {
             side.quota_bytes = side.quota_bytes.saturating_sub(bytes.len() as u64);
@@ -135,8 +153,8 @@ impl BlobTransfers {
 
     /// Handles the result of [`BlobCommand::Probe`].
     pub fn on_probed(&mut self, item: VolumeBlob, found: BlobExtent, may: PeerRights<'_>) {
-        for (link, size) in self.offers.remove(&item).unwrap_or_default() {
-            self.answer_offer(link, item, size, found, may);
+        for (link, offer) in self.offers.remove(&item).unwrap_or_default() {
+            self.answer_offer(link, item, offer, found, may);
         }
         if let BlobExtent::Whole(size) = found {
             self.announce_to_waiting(item, size); // it could not be read before
@@ -158,12 +176,13 @@ impl BlobTransfers {
         }
     }
 
-    /// Accepts or refuses an offered blob, now that it's known how much of it is here.
+    /// Accepts or refuses an offered blob (its size, and whether it's the file of a state), now that it's known how
+    /// much of it is here.
     pub(super) fn answer_offer(
         &mut self,
         link: LinkId,
         item: VolumeBlob,
-        size: u64,
+        (size, is_state): (u64, bool),
         found: BlobExtent,
         may: PeerRights<'_>,
     ) {
@@ -197,7 +216,11 @@ impl BlobTransfers {
         }
         side.offers.insert(item);
         side.lacks.remove(&item); // it may have it again
+        let is_new = !self.wanted.contains_key(&item);
         self.want(item, Some(size), false, may);
+        if let Some(wish) = self.wanted.get_mut(&item) {
+            wish.is_state = is_state && (is_new || wish.is_state); // an attachment stays one, whatever others call it
+        }
         self.request_from(link, item);
     }
 
@@ -291,7 +314,8 @@ impl BlobTransfers {
             wish.requested = wish.received;
             if wish.phase == TransferPhase::New {
                 wish.phase = TransferPhase::Looking;
-                self.commands.push_back(BlobCommand::Probe { item });
+                let keeps = !wish.is_state;
+                self.commands.push_back(BlobCommand::Probe { item, keeps });
             }
         }
     }
@@ -401,7 +425,9 @@ impl BlobTransfers {
                 wish.phase = TransferPhase::New;
             }
             if self.is_awaited(item) {
-                self.commands.push_back(BlobCommand::Probe { item });
+                let offered = self.offers.get(&item);
+                let keeps = offered.is_some_and(|links| links.values().any(|(_, is_state)| !is_state));
+                self.commands.push_back(BlobCommand::Probe { item, keeps });
             }
             self.request_from_all(item, may);
         }

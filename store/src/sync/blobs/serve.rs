@@ -110,7 +110,11 @@ impl BlobTransfers {
         while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < MAX_NAMED_BLOBS) {
             let Some(first) = side.to_offer.first().copied() else { return };
             let count = MAX_NAMED_BLOBS - side.offered.len();
-            let next = side.to_offer.iter().take_while(|item| item.volume == first.volume).take(count);
+            // An older peer gets them as any other blob, and never forgets them.
+            let is_state = |item: &VolumeBlob| side.forgets_states() && self.state_files.contains(item);
+            let is_first_state = is_state(&first);
+            let next = side.to_offer.iter().take_while(|item| item.volume == first.volume);
+            let next = next.filter(|item| is_state(item) == is_first_state).take(count);
             let next: Vec<VolumeBlob> = next.copied().collect();
             let mut named = Vec::new();
             for item in next {
@@ -121,7 +125,11 @@ impl BlobTransfers {
                 }
             }
             if !named.is_empty() {
-                self.send_message(link, &BlobMessage::Have(first.volume, named));
+                let message = match is_first_state {
+                    true => BlobMessage::HaveStates(first.volume, named),
+                    false => BlobMessage::Have(first.volume, named),
+                };
+                self.send_message(link, &message);
             }
         }
     }

@@ -27,6 +27,10 @@ struct Peer {
     blobs: BlobTransfers,
     whole: HashMap<VolumeBlob, Vec<u8>>,
     parts: HashMap<VolumeBlob, Vec<u8>>,
+    /// The blobs in `whole` that came as files of states only.
+    states: BTreeSet<VolumeBlob>,
+    /// The files that a peer has forgotten.
+    forgot: BTreeSet<VolumeBlob>,
     said: Vec<&'static str>,
     came: Vec<VolumeBlob>,
     /// Number of bytes sent in pieces.
@@ -43,6 +47,8 @@ impl Peer {
             blobs: BlobTransfers::new(keeps, BlobLimits::default()),
             whole: HashMap::new(),
             parts: HashMap::new(),
+            states: BTreeSet::new(),
+            forgot: BTreeSet::new(),
             said: Vec::new(),
             came: Vec::new(),
             sent: 0,
@@ -63,6 +69,20 @@ impl Peer {
         peer
     }
 
+    /// Holds these files of states and no others; those that it held before are withdrawn.
+    fn share_states(&mut self, all: &[&[u8]]) {
+        let items: BTreeSet<VolumeBlob> = all.iter().map(|bytes| item(bytes)).collect();
+        let gone: BTreeSet<VolumeBlob> = self.states.difference(&items).copied().collect();
+        gone.iter().for_each(|item| self.blobs.remove_held(*item));
+        self.states.clone_from(&items);
+        self.blobs.set_state_files(items, &writes);
+        for bytes in all {
+            self.whole.insert(item(bytes), bytes.to_vec());
+            self.blobs.add_held(item(bytes), bytes.len() as u64, &writes);
+        }
+        self.blobs.set_withdrawn(gone, &writes);
+    }
+
     fn want(&mut self, bytes: &[u8]) {
         self.blobs.want(item(bytes), Some(bytes.len() as u64), false, &writes);
     }
@@ -81,7 +101,10 @@ impl Peer {
             for deed in deeds {
                 match deed {
                     BlobCommand::Send { link, data } => out.push((link, data)),
-                    BlobCommand::Probe { item } => {
+                    BlobCommand::Probe { item, keeps } => {
+                        if keeps {
+                            self.states.remove(&item);
+                        }
                         let part = self.parts.get(&item).map_or(0, |part| part.len() as u64);
                         let whole = self.whole.get(&item).map(|all| BlobExtent::Whole(all.len() as u64));
                         let found = whole.unwrap_or(BlobExtent::Part(part));
@@ -106,15 +129,26 @@ impl Peer {
                         part.truncate(offset as usize);
                         part.extend(bytes);
                     }
-                    BlobCommand::Check { item } => {
+                    BlobCommand::Check { item, is_state } => {
                         let part = self.parts.remove(&item).unwrap_or_default();
                         let good = BlobHash::of(&part) == item.hash;
                         if good {
                             self.whole.insert(item, part);
                         }
+                        if good && is_state {
+                            self.states.insert(item);
+                        }
                         let checked = if good { CheckOutcome::Good } else { CheckOutcome::Bad };
                         self.blobs.on_checked(item, &checked, now, &may);
                     }
+                    BlobCommand::Remove { link, item } => {
+                        let is_state = self.states.remove(&item);
+                        if is_state {
+                            self.whole.remove(&item);
+                        }
+                        self.blobs.on_removed(link, item, Some(is_state), &may);
+                    }
+                    BlobCommand::Forgotten { item, .. } => _ = self.forgot.insert(item),
                     BlobCommand::Arrived { item, .. } => self.came.push(item),
                     BlobCommand::Log { words, .. } | BlobCommand::Refused { words, .. } => self.said.push(words),
                 }
@@ -127,6 +161,8 @@ fn connect(one: &mut Peer, two: &mut Peer, link: LinkId) {
     let access = two.may;
     one.blobs.connect(link, PeerId("two".to_owned()), two.blobs.is_keeper, &writes);
     two.blobs.connect(link, PeerId("one".to_owned()), one.blobs.is_keeper, &move |_, _| access);
+    one.blobs.set_peer_version(link, BLOBS_VERSION, &writes);
+    two.blobs.set_peer_version(link, BLOBS_VERSION, &move |_, _| access);
 }
 
 /// Exchanges messages until none is left, or `most` messages were sent.
@@ -479,7 +515,7 @@ fn what_cannot_be_looked_for_now_is_looked_for_later() {
     assert_eq!(offers.len(), 1);
     hub.blobs.receive(LINE, &offers[0].1, 0, &writes);
     let looks = hub.blobs.take_commands();
-    assert_eq!(looks, [BlobCommand::Probe { item: item(&all) }]);
+    assert_eq!(looks, [BlobCommand::Probe { item: item(&all), keeps: true }]);
     hub.blobs.on_failed(item(&all), 0, &writes);
     assert!(hub.blobs.is_busy() && hub.perform(BLOB_WRITE_RETRY_MS - 1).is_empty(), "not at once");
     for (link, data) in hub.perform(BLOB_WRITE_RETRY_MS) {
@@ -507,12 +543,131 @@ fn a_piece_far_beyond_the_end_is_empty_and_others_still_get_the_picture() {
     }
 }
 
+/// Passes messages between a hub and devices, each at its link, until none is left.
+fn talk_to_hub(hub: &mut Peer, devices: &mut [(LinkId, &mut Peer)]) {
+    loop {
+        let mut quiet = true;
+        for (link, device) in devices.iter_mut() {
+            for (_, data) in device.perform(0) {
+                quiet = false;
+                let access = hub.may;
+                hub.blobs.receive(*link, &data, 0, &move |_, _| access);
+            }
+        }
+        for (to, data) in hub.perform(0) {
+            quiet = false;
+            if let Some((link, device)) = devices.iter_mut().find(|(link, _)| *link == to) {
+                device.blobs.receive(*link, &data, 0, &writes);
+            }
+        }
+        if quiet {
+            return;
+        }
+    }
+}
+
+#[test]
+fn withdrawn_files_of_states_go_and_what_is_an_attachment_too_stays() {
+    let (pages, picture, kept) = (bytes(1, 100_000), bytes(2, 100_000), bytes(3, 100_000));
+    let (mut one, mut two, mut hub) = (Peer::new(false), Peer::with(false, &[&picture]), Peer::with(true, &[&kept]));
+    one.share_states(&[&pages, &picture, &kept]);
+    connect(&mut one, &mut hub, LINE);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one)]);
+    assert_eq!(hub.states, BTreeSet::from([item(&pages), item(&picture)]), "the hub had the other one before");
+    connect(&mut two, &mut hub, 2);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    one.share_states(&[]);
+    assert_eq!(one.blobs.forget_count(LINE), 3);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    assert!(!hub.whole.contains_key(&item(&pages)));
+    assert!(hub.whole.contains_key(&item(&picture)) && hub.whole.contains_key(&item(&kept)));
+    assert_eq!((one.forgot.len(), one.blobs.forget_count(LINE), hub.said.len()), (3, 0, 0));
+    // They may come again.
+    one.share_states(&[&pages]);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    assert_eq!(hub.whole.get(&item(&pages)), Some(&pages));
+    // What becomes an attachment here is offered as one, and stays.
+    one.blobs.set_state_files(BTreeSet::new(), &writes);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    one.share_states(&[]);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    assert!(hub.whole.contains_key(&item(&pages)) && hub.states.is_empty());
+}
+
+#[test]
+fn a_device_that_still_shares_a_deleted_file_brings_it_again() {
+    let pages = bytes(1, 100_000);
+    let (mut one, mut two, mut hub) = (Peer::new(false), Peer::new(false), Peer::new(true));
+    one.share_states(&[&pages]);
+    two.share_states(&[&pages]);
+    connect(&mut one, &mut hub, LINE);
+    connect(&mut two, &mut hub, 2);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    let sent = one.sent + two.sent;
+    one.share_states(&[]);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    assert_eq!((hub.whole.get(&item(&pages)), one.sent + two.sent), (Some(&pages), sent + pages.len()));
+    assert_eq!(one.forgot.len(), 1);
+    // In the middle of an upload: nothing of it is finished once nobody shares it.
+    let more = bytes(2, 10 * PIECE_BYTES as usize);
+    one.share_states(&[&more]);
+    for _ in 0..3 {
+        for (_, data) in one.perform(0) {
+            hub.blobs.receive(LINE, &data, 0, &writes);
+        }
+        for (_, data) in hub.perform(0) {
+            one.blobs.receive(LINE, &data, 0, &writes);
+        }
+    }
+    assert!(hub.parts.contains_key(&item(&more)), "it is on its way");
+    one.share_states(&[]);
+    talk_to_hub(&mut hub, &mut [(LINE, &mut one), (2, &mut two)]);
+    assert!(!hub.whole.contains_key(&item(&more)) && hub.said.is_empty(), "{:?}", hub.said);
+}
+
+#[test]
+fn readers_delete_nothing_and_older_peers_are_not_asked() {
+    let pages = bytes(1, 100_000);
+    let (mut device, mut hub) = (Peer::new(false), Peer::new(true));
+    device.share_states(&[&pages]);
+    connect(&mut device, &mut hub, LINE);
+    talk(&mut device, &mut hub, ALL);
+    hub.may = DocumentAccess::Read;
+    device.share_states(&[]);
+    talk(&mut device, &mut hub, ALL);
+    assert!(hub.whole.contains_key(&item(&pages)) && device.forgot.is_empty());
+    assert_eq!(device.blobs.forget_count(LINE), 0, "it isn't waited for");
+    assert_eq!(hub.said, ["it asks to delete variables of a volume that it may not change: they stay"]);
+    // A device is asked for nothing that it has.
+    let mut other = Peer::new(false);
+    other.share_states(&[&pages]);
+    connect(&mut device, &mut other, 2);
+    other.blobs.receive(2, &BlobMessage::Forget(item(&pages)).encode(), 0, &writes);
+    assert!(other.perform(0).is_empty() && other.whole.contains_key(&item(&pages)));
+    // Version 1 knows neither message.
+    let mut device = Peer::new(false);
+    device.share_states(&[&pages]);
+    device.blobs.connect(LINE, PeerId("old".to_owned()), true, &writes);
+    let offers = device.perform(0);
+    assert_eq!(offers, [(LINE, BlobMessage::Have(V, vec![(item(&pages).hash, 100_000)]).encode())]);
+    device.share_states(&[]);
+    assert!(device.perform(0).is_empty());
+    // Too many requests at once end the exchange.
+    let mut hub = Peer::new(true);
+    hub.blobs.connect(9, PeerId("hostile".to_owned()), false, &writes);
+    for number in 0..1_000_u32 {
+        let item = VolumeBlob { volume: V, hash: BlobHash::of(&number.to_le_bytes()) };
+        hub.blobs.receive(9, &BlobMessage::Forget(item).encode(), 0, &writes);
+    }
+    assert!(!hub.blobs.has_peer(9));
+}
+
 proptest! {
     /// Whatever a peer sends as blob messages, only its own blob transfers are affected; other peers get what they
     /// request.
     #[test]
     fn hostile_words_do_no_harm(
-        words in proptest::collection::vec((0..7_u8, any::<bool>(), any::<[u8; 8]>(),
+        words in proptest::collection::vec((0..9_u8, any::<bool>(), any::<[u8; 8]>(),
             proptest::collection::vec(any::<u8>(), 0..200)), 1..40),
         keeps in any::<bool>(),
     ) {

@@ -36,6 +36,9 @@ const LOST_HASH_PREFIX: &str = "lost-";
 const PIECE_NUMBER_HEADER: &str = "Tracebook-Piece";
 /// Header for the size of a whole file.
 const FILE_SIZE_HEADER: &str = "Tracebook-Size";
+/// Header of a whole file that came as the file of a kernel's state only, and may be removed. A later message about the
+/// same file without it says that the file stays.
+const STATE_FILE_HEADER: &str = "Tracebook-State";
 /// Time limit for an operation, which is retried later; a device waits a minute for a piece.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(40);
 /// Time limit for reading a whole file once.
@@ -61,13 +64,25 @@ pub(super) struct NatsFiles {
 pub(super) struct KnownFile {
     /// Sizes of all complete files.
     whole: HashMap<VolumeBlob, u64>,
+    /// Those of them that came as files of states only.
+    states: HashSet<VolumeBlob>,
     pub(super) places: HashMap<VolumeBlob, Arc<PiecePlaces>>,
 }
 
 impl KnownFile {
     fn forget_places(&mut self, item: VolumeBlob) {
         self.whole.remove(&item);
+        self.states.remove(&item);
         self.places.remove(&item);
+    }
+
+    fn add_whole(&mut self, item: VolumeBlob, size: u64, is_state: bool) {
+        self.whole.insert(item, size);
+        if is_state {
+            self.states.insert(item)
+        } else {
+            self.states.remove(&item)
+        };
     }
 }
 
@@ -90,6 +105,8 @@ struct FileEnd {
 pub(super) struct PiecePlaces {
     size: u64,
     pub(super) sequences: Vec<u64>,
+    /// Whether it came as the file of a state only.
+    is_state: bool,
 }
 
 impl PiecePlaces {
@@ -98,7 +115,8 @@ impl PiecePlaces {
         let (sequences, odd) = message.payload.as_chunks::<8>();
         let sequences: Vec<u64> = sequences.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let count = size.div_ceil(PIECE_BYTES).max(1);
-        (odd.is_empty() && sequences.len() as u64 == count).then_some(PiecePlaces { size, sequences })
+        let is_state = message.headers.get(STATE_FILE_HEADER).is_some();
+        (odd.is_empty() && sequences.len() as u64 == count).then_some(PiecePlaces { size, sequences, is_state })
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -121,7 +139,7 @@ impl SeenPieces {
     fn add_message(&mut self, message: &Message, sequence: u64, me: &str) {
         let number = message.headers.as_ref().and_then(piece_number);
         self.own &= from(message) == Some(me);
-        let PiecePlaces { size, sequences } = &mut self.places;
+        let PiecePlaces { size, sequences, .. } = &mut self.places;
         self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE_BYTES;
         self.last = sequence;
         if self.sound {
@@ -254,11 +272,46 @@ impl PieceStream {
         if let Some(last) = sequences.last() {
             self.purge(&blob_subject(PIECE_SUBJECT_PREFIX, item), *last).await?;
         }
-        let before = self.last_message(&lost).await?.map_or(0, |before| before.sequence);
-        self.publish(&lost, &self.piece_headers(), b"", before).await?;
+        self.announce_lost(&lost).await?;
+        Ok(true)
+    }
+
+    /// Tells all replicas that a file is no longer complete.
+    async fn announce_lost(&self, lost: &str) -> Result<(), HubFilesError> {
+        let before = self.last_message(lost).await?.map_or(0, |before| before.sequence);
+        self.publish(lost, &self.piece_headers(), b"", before).await?;
         if before > 0 {
-            self.purge(&lost, before).await?;
+            self.purge(lost, before).await?;
         }
+        Ok(())
+    }
+
+    /// Marks the complete file of a state as one that is never removed. The servers refuse this if another replica has
+    /// marked it meanwhile.
+    async fn keep_file(&self, item: VolumeBlob) -> Result<(), HubFilesError> {
+        let whole = blob_subject(WHOLE_SUBJECT_PREFIX, item);
+        let Some(said) = self.last_message(&whole).await? else { return Ok(()) };
+        let Some(places) = PiecePlaces::from_message(&said).filter(|places| places.is_state) else { return Ok(()) };
+        if self.publish(&whole, &self.whole_headers(&places, false), &said.payload, said.sequence).await?.is_none() {
+            return Err(HubFilesError::TakenElsewhere);
+        }
+        self.purge(&whole, said.sequence).await
+    }
+
+    /// Removes the complete file of a state, and tells all replicas. Any other file stays: if another replica keeps
+    /// this one meanwhile, its message is later than what is removed.
+    async fn remove_state_file(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
+        let whole = blob_subject(WHOLE_SUBJECT_PREFIX, item);
+        let Some(said) = self.last_message(&whole).await? else { return Ok(false) };
+        let Some(places) = PiecePlaces::from_message(&said).filter(|places| places.is_state) else { return Ok(false) };
+        self.purge(&whole, said.sequence).await?;
+        if self.last_message(&whole).await?.is_some() {
+            return Ok(false);
+        }
+        if let Some(last) = places.sequences.last() {
+            self.purge(&blob_subject(PIECE_SUBJECT_PREFIX, item), *last).await?;
+        }
+        self.announce_lost(&lost_subject(item)).await?;
         Ok(true)
     }
 
@@ -311,6 +364,15 @@ impl PieceStream {
         headers
     }
 
+    fn whole_headers(&self, places: &PiecePlaces, is_state: bool) -> HeaderMap {
+        let mut headers = self.piece_headers();
+        headers.insert(FILE_SIZE_HEADER, places.size.to_string().as_str());
+        if is_state {
+            headers.insert(STATE_FILE_HEADER, "yes");
+        }
+        headers
+    }
+
     /// Appends a piece; returns the file's new end.
     async fn publish_piece(
         &self,
@@ -357,12 +419,12 @@ impl PieceStream {
         Ok(FileEnd { pieces: at + 1, last })
     }
 
-    /// Checks a file's pieces on the servers, and marks it as complete; `None`: the hash is wrong, and the pieces are
-    /// removed.
-    async fn verify_file(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, HubFilesError> {
+    /// Checks a file's pieces on the servers, and marks it as complete, as the file of a state or as one that stays;
+    /// `None`: the hash is wrong, and the pieces are removed.
+    async fn verify_file(&self, item: VolumeBlob, is_state: bool) -> Result<Option<PiecePlaces>, HubFilesError> {
         let (stream, pieces) = (self.stream().await?, blob_subject(PIECE_SUBJECT_PREFIX, item));
         let seen = retry_until(FILE_CHECK_TIMEOUT, || async {
-            let places = PiecePlaces { size: 0, sequences: Vec::new() };
+            let places = PiecePlaces { size: 0, sequences: Vec::new(), is_state };
             let mut seen = SeenPieces { hasher: BlobHasher::default(), places, sound: true, own: true, last: 0 };
             let take = |message: &Message, sequence| seen.add_message(message, sequence, &self.inside.me);
             self.inside
@@ -380,9 +442,13 @@ impl PieceStream {
             }
             return Ok(None);
         }
-        let mut headers = self.piece_headers();
-        headers.insert(FILE_SIZE_HEADER, seen.places.size.to_string().as_str());
-        match self.publish(&blob_subject(WHOLE_SUBJECT_PREFIX, item), &headers, &seen.places.to_bytes(), 0).await? {
+        let headers = self.whole_headers(&seen.places, is_state);
+        let whole = blob_subject(WHOLE_SUBJECT_PREFIX, item);
+        let put = self.publish(&whole, &headers, &seen.places.to_bytes(), 0).await?;
+        if !is_state {
+            self.keep_file(item).await?; // another replica may have completed it as the file of a state
+        }
+        match put {
             Some(_) => Ok(Some(seen.places)),
             // Another replica has checked it too.
             None => self.fetch_places(item).await?.map(Some).ok_or(HubFilesError::Disappeared),
@@ -437,14 +503,15 @@ impl NatsFiles {
             let size = message.headers.as_ref().and_then(|headers| headers.get(FILE_SIZE_HEADER));
             let size = size.and_then(|size| size.as_str().parse().ok());
             let Some((item, size)) = parse_subject(WHOLE_SUBJECT_PREFIX, &message.subject).zip(size) else { return };
+            let is_state = message.headers.as_ref().is_some_and(|headers| headers.get(STATE_FILE_HEADER).is_some());
             if from(message) == Some(&inside.me) {
-                lock(&here).whole.insert(item, size);
+                lock(&here).add_whole(item, size, is_state);
                 return;
             }
             {
                 let mut here = lock(&here);
                 here.forget_places(item); // it may have lain elsewhere
-                here.whole.insert(item, size);
+                here.add_whole(item, size, is_state);
             }
             if sequence > begun {
                 heard(ReplicaNews::BlobAdded { item, size });
@@ -482,7 +549,7 @@ impl NatsFiles {
 
     pub(super) fn cache_places(&self, item: VolumeBlob, places: &Arc<PiecePlaces>) {
         let mut known = lock(&self.known);
-        known.whole.insert(item, places.size);
+        known.add_whole(item, places.size, places.is_state);
         if known.places.len() >= MAX_CACHED_PLACES {
             known.places.clear();
         }
@@ -550,7 +617,7 @@ impl HubFiles for NatsFiles {
         Ok(())
     }
 
-    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
+    fn finish_blob(&self, item: VolumeBlob, is_state: bool) -> Result<bool, HubFilesError> {
         {
             let mut state = lock(&self.state);
             state.ends.remove(&item);
@@ -558,11 +625,33 @@ impl HubFiles for NatsFiles {
                 return Err(HubFilesError::Incomplete);
             }
         }
-        let places = self.wait_for_servers(self.pieces.verify_file(item))?.map(Arc::new);
+        let places = self.wait_for_servers(self.pieces.verify_file(item, is_state))?.map(Arc::new);
         if let Some(places) = &places {
             self.cache_places(item, places);
         }
         Ok(places.is_some())
+    }
+
+    fn keep_blob(&self, item: VolumeBlob) -> Result<(), HubFilesError> {
+        {
+            // Most files are known not to be files of states. Nothing is asked of the servers for them.
+            let known = lock(&self.known);
+            if known.whole.contains_key(&item) && !known.states.contains(&item) {
+                return Ok(());
+            }
+        }
+        self.wait_for_servers(self.pieces.keep_file(item))?;
+        lock(&self.known).states.remove(&item);
+        Ok(())
+    }
+
+    fn remove_state_file(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
+        let removed = self.wait_for_servers(self.pieces.remove_state_file(item))?;
+        if removed {
+            lock(&self.known).forget_places(item);
+            lock(&self.state).ends.remove(&item);
+        }
+        Ok(removed)
     }
 
     fn remove_stale_blobs(&self, age: Duration) {

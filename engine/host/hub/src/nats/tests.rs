@@ -88,11 +88,15 @@ impl Replica {
 
     /// Sends a whole file, starting where other replicas stopped.
     fn bring(&self, item: VolumeBlob, bytes: &[u8]) {
+        self.bring_as(item, bytes, false);
+    }
+
+    fn bring_as(&self, item: VolumeBlob, bytes: &[u8], is_state: bool) {
         let mut at = self.begin(item).expect("it is not here");
         while at < bytes.len() as u64 {
             assert!(self.take(item, bytes, &mut at));
         }
-        assert!(self.files.finish_blob(item).expect("checked"));
+        assert!(self.files.finish_blob(item, is_state).expect("checked"));
     }
 
     /// Returns the offset to continue at, as the protocol does: the last piece is sent again. `None` if it's complete.
@@ -291,6 +295,37 @@ fn who_reads_where_a_file_lay_before_takes_nothing_from_the_one_that_has_come_si
 }
 
 #[test]
+fn files_of_states_are_removed_through_any_replica_and_others_stay() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let (one, two) = (Replica::open(&runtime, &server), Replica::open(&runtime, &server));
+    let ((state, pages), (picture, bytes), (both, shared)) = (file(11, 2), file(12, 2), file(13, 2));
+    for (item, bytes, is_state) in [(state, &pages, true), (picture, &bytes, false), (both, &shared, true)] {
+        one.bring_as(item, bytes, is_state);
+    }
+    // An attachment has the same bytes as a state, and another device brings it to the other replica.
+    until("the other knows it", || matches!(two.files.blob_extent(both), Ok(BlobExtent::Whole(_))));
+    two.files.keep_blob(both).expect("kept");
+    let removed = [state, picture, both].map(|item| two.files.remove_state_file(item).expect("asked"));
+    assert_eq!(removed, [true, false, false]);
+    until("both heard of it", || one.lost() == 1 && two.lost() == 1);
+    for replica in [&one, &two] {
+        assert_eq!(replica.files.blob_extent(state).expect("looked"), BlobExtent::Part(0));
+        assert_eq!(replica.read(state), Ok(None));
+        assert_eq!(replica.read(picture), Ok(Some(bytes.clone())));
+        assert_eq!(replica.read(both), Ok(Some(shared.clone())));
+    }
+    let messages = one.messages(&runtime, &state.hash.to_string());
+    assert_eq!(messages.len(), 1, "only that it is gone");
+    assert_eq!(one.messages(&runtime, &format!("whole.{}.{}", both.volume, both.hash)).len(), 1);
+    // It can come again, and is removed again.
+    two.bring_as(state, &pages, true);
+    until("the first knows it", || one.read(state) == Ok(Some(pages.clone())));
+    assert!(one.files.remove_state_file(state).expect("asked"));
+    assert!(!two.files.remove_state_file(state).expect("asked"));
+}
+
+#[test]
 fn two_replicas_take_the_same_file_in_any_order_and_one_whole_file_is_there() {
     let Some(server) = Server::start() else { return };
     let runtime = runtime();
@@ -317,7 +352,7 @@ fn two_replicas_take_the_same_file_in_any_order_and_one_whole_file_is_there() {
                 }
                 Some(_) => {
                     assert!(
-                        !matches!(both[who].files.finish_blob(item), Ok(false)),
+                        !matches!(both[who].files.finish_blob(item, false), Ok(false)),
                         "seed {seed}: nobody brought anything else"
                     );
                     at[who] = None;

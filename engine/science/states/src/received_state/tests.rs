@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::shared_state::{announce_state, begin_sharing, end_sharing, offered_files};
-use crate::{ChangedPages, PagePlace, SavedMemory, StateMove, read_heads};
+use crate::{ChangedPages, PagePlace, SavedMemory, StateMove, WithdrawnFile, read_heads, withdrawn_files};
 
 const PACK: &str = "a pack";
 const VOLUME: &str = "a volume";
@@ -134,6 +134,53 @@ fn nothing_is_announced_or_offered_that_the_user_does_not_share() {
     end_sharing(&one).expect("ended");
     assert!(offered_files(&one, VOLUME, &announcement).is_empty());
     assert!(announce_state(&one, VOLUME).expect("read").is_none());
+}
+
+/// The files of an announcement, as hubs have to delete them.
+fn files_of(announcement: &str, volume: &str) -> HashSet<WithdrawnFile> {
+    let shared = SharedState::parse(announcement).expect("an announcement");
+    let file = |file: &SharedStateFile| WithdrawnFile { volume: volume.to_owned(), hash: file.hash.clone() };
+    shared.files().map(file).collect()
+}
+
+fn withdrawn(folder: &Path) -> HashSet<WithdrawnFile> {
+    withdrawn_files(folder).into_iter().collect()
+}
+
+#[test]
+fn hubs_have_to_delete_what_is_shared_no_longer() {
+    let mut devices = Devices::new();
+    let one = devices.one.path().to_owned();
+    devices.run(1);
+    let first = devices.announce();
+    devices.run(2);
+    devices.announce();
+    assert!(withdrawn(&one).is_empty(), "the line goes along");
+    // Back to the first state: what follows it is announced no longer.
+    let mut folder = StateFolder::open(&one, PACK).expect("opened");
+    let state = SharedState::parse(&first).expect("an announcement").state;
+    let back = StateMove::To(state.clone()).apply(folder.heads(), &|id| folder.record(id).ok()).expect("moved");
+    folder.set_heads(back).expect("written");
+    drop(folder);
+    devices.announce();
+    assert_eq!(withdrawn(&one).len(), 2, "a state and its segment");
+    assert!(withdrawn(&one).is_disjoint(&files_of(&first, VOLUME)));
+    // A later state that needs one of them again is shared with it.
+    devices.run(3);
+    let last = devices.announce();
+    assert!(withdrawn(&one).is_disjoint(&files_of(&last, VOLUME)));
+    // The note is moved to another volume.
+    assert!(announce_state(&one, "another").expect("read").is_none());
+    assert!(withdrawn(&one).is_superset(&files_of(&last, VOLUME)));
+    assert!(offered_files(&one, VOLUME, &last).is_empty());
+    begin_sharing(&one, "another").expect("written");
+    let moved = announce_state(&one, "another").expect("read").expect("a state").to_text().expect("short enough");
+    end_sharing(&one).expect("ended");
+    assert!(withdrawn(&one).is_superset(&files_of(&moved, "another")));
+    // Shared again.
+    let again = devices.announce();
+    assert!(withdrawn(&one).is_disjoint(&files_of(&again, VOLUME)));
+    assert!(withdrawn(&one).is_superset(&files_of(&moved, "another")));
 }
 
 #[test]
