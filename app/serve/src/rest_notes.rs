@@ -317,6 +317,10 @@ pub(crate) async fn write_note(
         }
     };
     let volume = address.volume().to_owned();
+    if condition == WriteCondition::Creates {
+        // Commands know volumes by their ids, too, under which the note wouldn't be read again.
+        caller.needed_volume(&volume).await?;
+    }
     let written = write_text(&caller, address, condition, text).await;
     if written.as_ref().is_err_and(|problem| problem.status() == StatusCode::PRECONDITION_FAILED) {
         // Without the volume, there's nothing to read again.
