@@ -32,8 +32,9 @@ total = sum(count for _, _, count in rows)
 
 refused = [(label, count) for label, status, count in rows if status == 401]
 if refused:
-    most = max(refused, key=lambda row: row[1])
-    troubles.append(f"the run's own token was refused {sum(count for _, count in refused)} times, most often by {most[0]}")
+    most, _ = max(refused, key=lambda row: row[1])
+    count = sum(count for _, count in refused)
+    troubles.append(f"the run's own token was refused {count} times, most often by {most}")
 try:
     ask("/api/v1/volumes")
 except urllib.error.HTTPError as error:

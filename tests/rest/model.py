@@ -1,7 +1,8 @@
 """A model for what the REST interface shows of agents. It speaks OpenAI's protocol and says the same each time.
 
-It prints its port. A goal that begins with "Report" has it write a file, which is learned as a trace; any other has it
-call the shell, for which it must be allowed.
+It prints its port. A goal with "Make number" has it call the shell, for which it must be allowed; any other has it
+write a file, which is learned as a trace. What is remembered of earlier goals comes with each, so those for traces are
+first.
 """
 
 import http.server
@@ -11,10 +12,10 @@ import json
 def answer(messages):
     """Returns the text and the tool call of the next message."""
     turn = sum(message["role"] == "assistant" for message in messages)
-    goal = next((str(message["content"]) for message in messages if message["role"] == "user"), "")
-    if turn > 1 or (turn == 1 and "Report" not in goal):
+    has_shell = any("Make number" in str(message["content"]) for message in messages if message["role"] == "user")
+    if turn > 1 or (turn == 1 and has_shell):
         return "It's done.", None
-    if "Report" not in goal:
+    if has_shell:
         return "", ("shell", {"command": "echo made > made.txt"})
     if turn == 0:
         return "", ("read_file", {"path": "table.csv"})
