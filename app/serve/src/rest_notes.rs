@@ -187,13 +187,15 @@ impl NoteAddress {
         Ok(found.filter(|note| note.path == self.path && note.volume == self.volume))
     }
 
-    /// Returns whether a file of any kind has exactly this path.
+    /// Returns whether a file of any kind has this path, but for the case of its letters.
     fn is_taken(&self, calls: &ToolCallContext<'_>) -> Result<bool, ProblemDetails> {
         let listed = calls.perform(CommandCall::json("ls").option("volume", Some(&self.volume)));
         let Some(Value::Array(rows)) = listed.value().filter(|_| listed.code == 0 && !listed.is_cut) else {
             return Err(ProblemDetails::of_outcome(&listed));
         };
-        let is_here = |row: &Value| row["path"] == self.path.as_str() && row["volume"] == self.volume.as_str();
+        let path = self.path.to_lowercase();
+        let is_path = |row: &Value| row["path"].as_str().is_some_and(|other| other.to_lowercase() == path);
+        let is_here = |row: &Value| is_path(row) && row["volume"] == self.volume.as_str();
         Ok(rows.iter().any(|row| is_here(row) && row["kind"] != "skipped"))
     }
 
@@ -327,6 +329,10 @@ pub(crate) async fn write_note(
         }
     };
     let volume = address.volume().to_owned();
+    if condition == WriteCondition::Creates {
+        // Commands know volumes by their ids, too, under which the note wouldn't be read again.
+        caller.needed_volume(&volume).await?;
+    }
     let written = write_text(&caller, address, condition, text).await;
     if written.as_ref().is_err_and(|problem| problem.status() == StatusCode::PRECONDITION_FAILED) {
         // Without the volume, there's nothing to read again.
