@@ -365,11 +365,9 @@ fn notes_are_read_byte_by_byte_and_written_only_over_what_was_read() {
     server.get(&all, &latin).refused(404, "no note Latin.md");
     server.send(&all, "PUT", &latin, &[("If-None-Match", "*")], "lost").refused(412, "already exists");
     assert_eq!(house.read("notes/Latin.md"), b"caf\xe9\n");
-    let inside = format!("{NOTE}Latin.md/A.md");
-    server.send(&all, "PUT", &inside, &[("If-None-Match", "*")], "lost").refused(422, "not a folder");
-    // A volume is named by its name: under its id, nothing is made.
-    let volumes = server.get(&all, "/api/v1/volumes").code(200).json();
-    let by_id = format!("/api/v1/volumes/{}/notes/ById.md", volumes["volumes"][0]["id"].as_str().expect("an id"));
+    server.send(&all, "PUT", &format!("{latin}/A.md"), &[("If-None-Match", "*")], "lost").refused(422, "not a folder");
+    let volume = server.get(&all, "/api/v1/volumes").code(200).json()["volumes"][0]["id"].take();
+    let by_id = format!("/api/v1/volumes/{}/notes/ById.md", volume.as_str().expect("an id"));
     server.send(&all, "PUT", &by_id, &[("If-None-Match", "*")], "x").refused(404, "no volume");
     assert!(!house.path("notes/ById.md").exists());
     // An address is exact, also if a folder is called as the volume.
