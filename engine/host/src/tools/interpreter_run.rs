@@ -163,7 +163,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
                 }
             });
             let folder = root.original_path().to_owned();
-            let mut growth = FolderGrowth::new(vec![folder], run.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES));
+            let mut growth = FolderGrowth::limited(vec![folder], run.limits.disk_bytes, MAX_ADDED_BYTES);
             let note = execute_code(place, (&mut input, &messages, child.id()), run, (stop, &mut growth), &mut heard);
             match note {
                 Ok(None) if growth.has_grown_too_much() => Ok(Some(growth.excess_note())),

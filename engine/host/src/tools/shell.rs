@@ -87,8 +87,8 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         file_bytes: shell.limits.file_bytes.unwrap_or(MAX_FILE_BYTES),
     };
     let before = VolumeSnapshot::capture(&root, &place.workspace);
-    let most_added = shell.limits.disk_bytes.unwrap_or(MAX_ADDED_BYTES);
-    let growth = FolderGrowth::new(vec![root.original_path().to_owned(), private.path.clone()], most_added);
+    let grown = vec![root.original_path().to_owned(), private.path.clone()];
+    let growth = FolderGrowth::limited(grown, shell.limits.disk_bytes, MAX_ADDED_BYTES);
     let mut running = ShellProcess::start(place, &order, (folder.original_path(), &private.path), growth)?;
     if let Some(command) = &stop.command {
         command.start(running.output.clone());
