@@ -105,10 +105,16 @@ fn ask_interpreter(path: &Path) -> Result<String, InterpreterError> {
     if !ends_in_time(&mut child).map_err(failed)? {
         return Err(InterpreterError::NoPython(path.display().to_string()));
     }
-    let mut answer = Vec::new();
-    if let Some(output) = child.stdout.take() {
-        output.take(MAX_ANSWER_BYTES).read_to_end(&mut answer).map_err(failed)?;
-    }
+    let Some(output) = child.stdout.take() else { return Ok(String::new()) };
+    let (tell, told) = std::sync::mpsc::channel();
+    // Processes that the program has left may hold its output for as long as they like.
+    std::thread::spawn(move || {
+        let mut answer = Vec::new();
+        let read = output.take(MAX_ANSWER_BYTES).read_to_end(&mut answer);
+        let _ = tell.send(read.map(|_| answer)); // nobody waits any more
+    });
+    let answer = told.recv_timeout(ANSWER_TIMEOUT);
+    let answer = answer.map_err(|_| InterpreterError::NoPython(path.display().to_string()))?.map_err(failed)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

@@ -20,6 +20,8 @@ const MAX_STREAM_BYTES: usize = 8 << 20;
 const MAX_DISPLAY_BYTES: usize = 64 << 20;
 /// Maximum size of the errors, as JSON, that a cell may send. Code in a sandbox can send any number of them.
 const MAX_ERROR_BYTES: usize = 1 << 20;
+/// Maximum number of characters of the name of an error whose message is left out.
+const MAX_ERROR_NAME_CHARS: usize = 200;
 /// Maximum recorded output of a cell whose result is cached.
 const MAX_RECORDED_BYTES: usize = 16 << 20;
 /// Amount of buffered text that is sent at once.
@@ -175,11 +177,19 @@ impl KernelOutbox {
             return;
         }
         state.flush();
+        let is_first = state.failed == 0;
+        let name: String = content["ename"].as_str().unwrap_or_default().chars().take(MAX_ERROR_NAME_CHARS).collect();
         let line = state.encode_message("error", None, content);
         state.failed = state.failed.saturating_add(line.len());
         if state.failed < MAX_ERROR_BYTES {
             state.write_line(&line);
         } else {
+            if is_first {
+                // The message alone is too long. What failed is still said.
+                let short = json!({"ename": name, "evalue": "", "traceback": [name]});
+                let short = state.encode_message("error", None, short);
+                state.write_line(&short);
+            }
             state.send_notice("error limit of 1 MiB reached; the rest is dropped\n");
         }
     }
@@ -386,5 +396,11 @@ mod tests {
         outbox.begin_reply(empty_header());
         outbox.send_error(json!({"ename": "E", "evalue": "", "traceback": []}));
         assert_eq!(errors(&messages()), 3);
+        // One that is too long alone is still named.
+        outbox.begin_reply(empty_header());
+        outbox.send_error(json!({"ename": "KeyError", "evalue": "x".repeat(MAX_ERROR_BYTES), "traceback": []}));
+        let sent = messages();
+        assert_eq!(errors(&sent), 4);
+        assert!(sent.iter().any(|(_, content)| content["ename"] == "KeyError" && content["evalue"] == ""));
     }
 }

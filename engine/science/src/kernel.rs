@@ -206,8 +206,8 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     };
     if let Some(path) = own_grant {
         eprintln!(
-            "tracebook kernel: the kernel science can't reach {}, because Tracebook's own files are in the same \
-             folder; grant a folder without them",
+            "tracebook kernel: the kernel science can't reach {}, because Tracebook's own files are in that folder \
+             or below it; grant a folder without them",
             path.display()
         );
         return ExitCode::FAILURE;

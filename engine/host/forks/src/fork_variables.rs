@@ -166,7 +166,11 @@ impl OpenForks {
         let (from, to) = (states_folder(workspace, copy), states_folder(workspace, note));
         let (theirs, ours) = (read_heads(&from)?, read_heads(&to)?);
         let Some(current) = theirs.current().filter(|state| Some(*state) != began) else { return Ok(None) };
-        if ours.branches.values().flatten().any(|state| state == current) {
+        let known = StateFolder::open_for_reading(&to, "")?;
+        let has = |head: &String| {
+            head == current || known.lineage(Some(head.as_str())).iter().any(|record| record.state == current)
+        };
+        if ours.branches.values().flatten().any(has) {
             return Ok(None);
         }
         let held = ForkNoteHold::open(&self.handle, note)?;

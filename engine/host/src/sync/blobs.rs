@@ -304,6 +304,9 @@ impl BlobExchange {
         }
         for (item, size) in self.state_fetches.values().flat_map(StateFetch::items) {
             needed.insert(item);
+            if !holds.contains_key(&item) && !wants.contains_key(&item) {
+                state_files.insert(item); // it's no attachment, also once it has come
+            }
             if !self.whole.contains(&item) {
                 wants.insert(item, (Some(size), true));
             }

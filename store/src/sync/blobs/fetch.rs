@@ -83,6 +83,8 @@ impl BlobTransfers {
         if access == DocumentAccess::None {
             return self.log_once(link, "it speaks of pictures of a volume that is not shared with it");
         }
+        // A reader's word makes nothing an attachment, because it may change nothing of the volume.
+        let is_state = is_state || (self.is_keeper && access != DocumentAccess::Write);
         for (hash, size) in blobs {
             let item = VolumeBlob { volume, hash: *hash };
             if self.is_keeper {
@@ -339,8 +341,9 @@ impl BlobTransfers {
         self.commands.push_back(BlobCommand::Arrived { item, size });
         if !self.is_keeper {
             self.add_held(item, size, may);
-            // The peer that sent it already has it.
-            if let Some(side) = wish.source.and_then(|link| self.links.get_mut(&link)) {
+            // The peer that sent it already has it, and a state is offered only by devices that share it.
+            let is_state = self.state_files.contains(&item);
+            for (_, side) in self.links.iter_mut().filter(|(link, _)| is_state || wish.source == Some(**link)) {
                 side.to_offer.remove(&item);
             }
             return;
