@@ -457,8 +457,14 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         "tag" => vec![GitOperation::CreateTag { name: named("the tag")?, message, at: start }],
         "merge" if ends => half_done(HalfDoneOperation::Merge)?,
         "rebase" if ends => half_done(HalfDoneOperation::Rebase)?,
-        "rebase" => vec![keep(GitOperation::Rebase { onto: named("the branch")? })],
-        "merge" => vec![keep(GitOperation::Merge { branch: named("the branch")? })],
+        "rebase" | "merge" => {
+            let branch = named("the branch")?;
+            open()?.refuse_merged_snapshot(&branch)?;
+            vec![keep(match args.verb.as_str() {
+                "merge" => GitOperation::Merge { branch },
+                _ => GitOperation::Rebase { onto: branch },
+            })]
+        }
         "stash" => vec![match first {
             None | Some("push") => GitOperation::StashPush { message, is_within_folder: open()?.is_below_top() },
             Some(verb @ ("pop" | "apply")) => GitOperation::StashApply { number: stash()?, pop: verb == "pop" },

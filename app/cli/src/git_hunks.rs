@@ -55,7 +55,7 @@ pub(super) fn use_hunks(
         _ => return Err(CliError::usage("--hunk goes with add and restore")),
     };
     let request = GitRequest::Hunks { path: path.clone(), action, choices: parse_choices(chosen)?, seen: None };
-    finish(folder, &request, json, out)
+    finish(folder, &request, args, (json, out))
 }
 
 /// Unstages or discards whole files, or brings back what a discard has kept.
@@ -71,23 +71,33 @@ pub(super) fn restore_files(
     let Some(kept) = &args.from else {
         let files = args.names.clone();
         let request = if args.staged { GitRequest::Unstage(files) } else { GitRequest::Discard(files) };
-        return finish(folder, &request, json, out);
+        return finish(folder, &request, args, (json, out));
     };
     let [path] = args.names.as_slice() else { return Err(CliError::usage("--from needs one file")) };
     let before = restore_kept(folder, path, kept).map_err(CliError::usage)?;
-    print_done(&format!("Restored the changes in {path}."), &[before], json, out)
+    print_done(&format!("Restored the changes in {path}."), &[before], args, (json, out))
 }
 
-fn finish(folder: &Path, request: &GitRequest, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn finish(
+    folder: &Path,
+    request: &GitRequest,
+    args: &GitArguments,
+    output: (bool, &mut dyn Write),
+) -> Result<u8, CliError> {
     let done = perform(folder, request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
     let discarded = match &done.undo {
         Some(GitRequest::Restore(files)) => files.as_slice(),
         _ => &[], // tidy: open because only a discard keeps files
     };
-    print_done(&done.text, discarded, json, out)
+    print_done(&done.text, discarded, args, output)
 }
 
-fn print_done(said: &str, discarded: &[DiscardedFile], json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn print_done(
+    said: &str,
+    discarded: &[DiscardedFile],
+    args: &GitArguments,
+    (json, out): (bool, &mut dyn Write),
+) -> Result<u8, CliError> {
     if json {
         let kept: Vec<Value> = discarded.iter().map(|file| json!({"path": file.path, "kept": file.kept})).collect();
         writeln!(out, "{}", json!({"done": said, "discarded": kept}))?;
@@ -96,9 +106,10 @@ fn print_done(said: &str, discarded: &[DiscardedFile], json: bool, out: &mut dyn
     if !said.is_empty() {
         writeln!(out, "{}", escape_line(said))?;
     }
+    let place = args.volume.as_deref().map_or_else(String::new, |volume| format!(" --volume {}", escape_line(volume)));
     for file in discarded {
         if let Some(kept) = &file.kept {
-            writeln!(out, "To undo: tracebook git restore --from {kept} {}", escape_line(&file.path))?;
+            writeln!(out, "To undo: tracebook git restore --from {kept} {}{place}", escape_line(&file.path))?;
         }
     }
     Ok(EXIT_DONE)

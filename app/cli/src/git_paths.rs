@@ -173,6 +173,10 @@ pub(super) fn find_files(
         place.args.names[at] = path;
     }
     place.folder.clone_from(&volumes[volume].root);
+    let name = &volumes[volume].name;
+    if place.args.volume.is_none() && place.folder != here && !name.is_empty() {
+        place.args.volume = Some(name.clone()); // for what messages advise
+    }
     Ok(place)
 }
 

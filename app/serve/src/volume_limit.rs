@@ -1,7 +1,7 @@
 //! The volume to which a caller is limited.
 //!
-//! Commands look for names in all volumes. So what such a caller names is first resolved in its own volume, commands get
-//! it as exactly that, and what they find is compared once more.
+//! Commands look for names in all volumes. So what such a caller names is first resolved in its own volume, commands
+//! get it as exactly that, and what they find is compared once more.
 
 use crate::command_calls::{CommandCall, text_page};
 use crate::tool_arguments::{ToolArguments, ToolCallError};

@@ -25,7 +25,8 @@ struct TabRevealState {
     settled_frames: u8,
 }
 
-/// Scrolls a tab into sight when it becomes active or its bar's width changes. Later, users scroll the bar as they like.
+/// Scrolls a tab into sight when it becomes active or its bar's width changes. Later, users scroll the bar as they
+/// like.
 pub fn reveal_active_tab(ui: &Ui, tab: Id, rect: Rect, is_active: bool, bar_width: f32) {
     let key = tab.with("reveal");
     let before = ui.ctx().data(|data| data.get_temp::<TabRevealState>(key)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The container tools through the program, with a real Podman and a real Docker: agents run programs in containers that
-//! reach nothing else, whatever they ask for, and nothing is left of them.
+//! The container tools through the program, with a real Podman and a real Docker: agents run programs in containers
+//! that reach nothing else, whatever they ask for, and nothing is left of them.
 
 use super::agents::{Said, house, model};
 use super::meaning::serve;

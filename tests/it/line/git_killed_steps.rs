@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Number of files that a fork changes.
-const FORK_FILES: usize = 200;
+const FORK_FILES: usize = 400;
 
 /// Moments at which a commit is killed: those that hooks mark, and random ones.
 fn commit_moments(seed: u64) -> Vec<Moment> {
@@ -239,7 +239,7 @@ fn changes(notes: &Path) -> Vec<String> {
 fn a_killed_undo_of_an_adoption_is_finished_or_taken_back() {
     let house = house(&model(|_, _| -> Said { ("Done.".to_owned(), Vec::new()) }), &[("a.md", "one\n")]);
     let notes = house.path("notes");
-    let path = |number: usize| format!("f/{number:03}.txt");
+    let path = |number: usize| format!("f/{number:04}.txt");
     for number in 0..FORK_FILES {
         house.write(&format!("notes/{}", path(number)), b"before\n");
     }

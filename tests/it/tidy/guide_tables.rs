@@ -182,7 +182,9 @@ fn unknown_words(code: &str) -> Option<String> {
         let known = |word: &str| {
             ["workspace", "json", "help"].contains(&word) || line.args.iter().any(|argument| argument.name == word)
         };
-        if let Some(option) = words.filter_map(|word| word.strip_prefix("--")).find(|option| !known(option)) {
+        // `--` alone stands before what is no option.
+        let mut options = words.filter_map(|word| word.strip_prefix("--")).filter(|option| !option.is_empty());
+        if let Some(option) = options.find(|option| !known(option)) {
             return Some(format!("{name} has no option --{option}"));
         }
     }

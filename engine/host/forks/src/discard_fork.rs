@@ -30,8 +30,8 @@ impl ForkStore {
         Ok(fork)
     }
 
-    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if runs
-    /// or the user have committed there.
+    /// Removes a fork's worktree, branch, copy and saved variables. Returns the hash of the branch's last commit if
+    /// runs or the user have committed there.
     ///
     /// # Errors
     /// Returns an error if something can't be removed; what is left of the fork can be discarded again.

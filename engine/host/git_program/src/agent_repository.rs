@@ -163,7 +163,14 @@ impl AgentRepository<'_> {
     /// Returns Git's error.
     pub fn apply_stash(&self, number: usize, pop: bool) -> Result<String, AgentGitError> {
         self.check_settings()?;
-        Ok(self.run(&GitOperation::StashApply { number, pop })?)
+        self.run(&GitOperation::StashApply { number, pop }).map_err(|why| match why {
+            GitProgramError::Conflict { files, is_undone: false } => {
+                let files = files.join(", ");
+                let why = format!("the stash conflicts with {files}; it is kept, and the user has to choose the sides");
+                AgentGitError::from(VcsError::Refused(why))
+            }
+            other => AgentGitError::from(other),
+        })
     }
 
     fn run(&self, operation: &GitOperation) -> Result<String, GitProgramError> {

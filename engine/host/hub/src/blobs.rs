@@ -53,7 +53,7 @@ pub(crate) enum BlobResult {
     Read { link: LinkId, item: VolumeBlob, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
     Failed { item: VolumeBlob, why: String },
     Checked { item: VolumeBlob, checked: CheckOutcome },
-    Removed { link: LinkId, item: VolumeBlob, removed: Result<bool, String> },
+    Removed { link: LinkId, item: VolumeBlob, removed: Option<bool>, why: Option<String> },
 }
 
 /// State of the hub's blob transfers and the thread that stores blobs.
@@ -184,8 +184,11 @@ fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Se
                 Some(BlobResult::Checked { item, checked })
             }
             BlobWork::Remove { link, item } => {
-                let removed = files.remove_state_file(item).map_err(|why| why.to_string());
-                Some(BlobResult::Removed { link, item, removed })
+                let (removed, why) = match files.remove_state_file(item) {
+                    Ok(removed) => (Some(removed), None),
+                    Err(why) => (None, Some(why.to_string())),
+                };
+                Some(BlobResult::Removed { link, item, removed, why })
             }
         };
         if told.is_some_and(|told| inputs.send(CoreInput::Blob(told)).is_err()) {
@@ -284,11 +287,11 @@ impl HubCore {
                 }
                 keeping.protocol.on_checked(item, &checked, now, &may);
             }
-            BlobResult::Removed { link, item, removed } => {
-                if let Err(why) = &removed {
+            BlobResult::Removed { link, item, removed, why } => {
+                if let Some(why) = why {
                     self.log_once(&mut keeping, &format!("variables that a device withdrew can't be deleted: {why}"));
                 }
-                keeping.protocol.on_removed(link, item, removed.ok(), &may);
+                keeping.protocol.on_removed(link, item, removed, &may);
             }
         }
         keeping.stale = true;

@@ -200,6 +200,10 @@ pub fn perform(
         GitRequest::KeepConflicts(request) => (request.as_ref(), true),
         request => (request, false), // tidy: open because every other request is performed as it is
     };
+    if let GitRequest::Merge(branch) | GitRequest::Rebase(branch) = request {
+        let repository = RepositoryFolder::open(root)?;
+        repository.refuse_merged_snapshot(branch).map_err(|why| anyhow!(sentence(&why.to_string())))?;
+    }
     let mut undo = None;
     let mut run = |operation: GitOperation| {
         let operation = if keeps_conflicts { GitOperation::KeepConflicts(Box::new(operation)) } else { operation };

@@ -292,17 +292,23 @@ impl RepositoryFolder {
             let below = path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
             below || matches!(name, "" | ".")
         };
-        let is_refused = |conflict: &&FileConflict| match files {
-            [] => true,
-            _ => !conflict.regions.is_empty() && files.iter().any(|name| is_below(&conflict.path, name)),
-        };
-        match self.conflicts()?.0.iter().find(is_refused) {
-            Some(conflict) => Err(VcsError::Refused(format!(
-                "{} is in conflict. Choose a side for each of its conflicts first.",
-                conflict.path
-            ))),
-            None => Ok(()),
+        // What leads elsewhere by `..` is Git's to read; which file it means isn't known here.
+        let is_unclear = files.iter().any(|name| self.repository_path(name).is_err());
+        for conflict in self.repository.index()?.conflicts()? {
+            let conflict = conflict?;
+            let Some(inside) = conflict_path(&conflict) else { continue };
+            let is_here = self.has_path(&inside);
+            let path = self.folder_path(&inside);
+            let is_named = is_here && files.iter().any(|name| is_below(path, name));
+            let is_refused = is_unclear
+                || is_here && files.is_empty()
+                || is_named && !self.describe_conflict(&inside, &conflict, true)?.regions.is_empty();
+            if is_refused {
+                let why = format!("{path} is in conflict. Choose a side for each of its conflicts first.");
+                return Err(VcsError::Refused(why));
+            }
         }
+        Ok(())
     }
 
     /// Returns what both sides of all conflicts are.

@@ -85,7 +85,8 @@ impl RepositoryFolder {
         match self.find_snapshot(walk)? {
             Some((id, fork)) => Err(VcsError::Refused(format!(
                 "commit {id} of this branch is what wasn't committed when the fork {fork} began, so it isn't pushed; \
-                 adopt the fork's changes, and push from its project: `tracebook forks adopt {fork}`"
+                 adopt the fork's changes, and push from its project: `tracebook forks adopt {fork}`; if you have \
+                 merged it on purpose, push with Git itself"
             ))),
             None => Ok(()),
         }

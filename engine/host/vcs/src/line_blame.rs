@@ -7,6 +7,10 @@ use git2::{Blob, DiffOptions, ErrorClass, ObjectType, Oid, Patch};
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long contents are compared to find what renamed files were called. After that, only the same content counts.
+const RENAME_SEARCH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A line: its place in the blamed text, and that in an older version.
 type TracedLine = (usize, usize);
@@ -140,10 +144,11 @@ impl RepositoryFolder {
         let all: Vec<TracedLine> = (0..found.len()).map(|line| (line, line)).collect();
         let (committed_lines, _) = split_lines(&same_lines(committed.content(), plain.as_bytes())?, all);
         let mut queue = BlameQueue::default();
+        let until = Instant::now() + RENAME_SEARCH_TIMEOUT;
         queue.push(&head, &old_path, committed_lines);
         while let Some(((id, path), lines)) = queue.pop() {
             let commit = self.repository.find_commit(id)?;
-            for (line, _) in self.pass_to_parents(&commit, &path, lines, &mut queue)? {
+            for (line, _) in self.pass_to_parents(&commit, (&path, until), lines, &mut queue)? {
                 if let Some(of) = found.get_mut(line) {
                     *of = Some(id);
                 }
@@ -156,7 +161,7 @@ impl RepositoryFolder {
     fn pass_to_parents(
         &self,
         commit: &git2::Commit<'_>,
-        path: &Path,
+        (path, until): (&Path, Instant),
         mut lines: Vec<TracedLine>,
         queue: &mut BlameQueue,
     ) -> Result<Vec<TracedLine>, VcsError> {
@@ -178,7 +183,7 @@ impl RepositoryFolder {
         }
         for (parent, origin) in parents.iter().zip(&mut origins).filter(|(_, origin)| origin.is_none()) {
             let file = NewFile { path, blob, content: None };
-            let Some(old) = self.find_old_path(&parent.tree()?, &commit.tree()?, &file, None)? else { continue };
+            let Some(old) = self.find_old_path(&parent.tree()?, &commit.tree()?, &file, Some(until))? else { continue };
             let Some(old_blob) = self.file_blob(parent, &old)? else { continue };
             if old_blob == blob {
                 queue.push(parent, &old, lines);

@@ -645,7 +645,6 @@ mod tests {
     proptest! {
         /// Whatever the texts look like, choosing one side for all conflicts is the merge that favors this side.
         #[test]
-        #[test]
         fn one_side_of_each_conflict_is_a_merge_for_that_side(
             base in "[xy]\n([ab]|<{7}|={8}|\n|\r\n){0,12}",
             ours in "[xy]\n([ab]|<{7}|>{61}|\n|\r\n){0,12}",

@@ -121,16 +121,13 @@ pub(crate) fn are_comparable<'a>(
 }
 
 impl RepositoryFolder {
-    /// Marks the renamed files of a diff, unless it has too many files. If some are large, only those with the same
-    /// content count.
+    /// Marks the renamed files of a diff. If it has many files, or some are large, only those with the same content
+    /// count.
     ///
     /// # Errors
     /// Returns libgit2's error.
     pub(crate) fn mark_renames(&self, diff: &mut Diff<'_>) -> Result<(), VcsError> {
-        if diff.deltas().len() > MAX_RENAME_FILES {
-            return Ok(());
-        }
-        let is_exact = !are_comparable(&self.repository, diff.deltas())?;
+        let is_exact = diff.deltas().len() > MAX_RENAME_FILES || !are_comparable(&self.repository, diff.deltas())?;
         diff.find_similar(Some(DiffFindOptions::new().renames(true).exact_match_only(is_exact)))?;
         Ok(())
     }
