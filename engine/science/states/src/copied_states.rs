@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::files::{
-    MAX_STATE_BYTES, is_name, open_plain, parse_segment, parse_state, read_bounded, read_state,
-    write_heads, write_index, write_whole,
+    MAX_STATE_BYTES, is_name, open_plain, parse_segment, parse_state, read_bounded, read_state, write_heads,
+    write_index, write_whole,
 };
 use crate::folder::{LOCK_TIMEOUT, lock_folder};
 use crate::received_state::{MAX_RECEIVED_FRAME_PAGES, is_plausible};
