@@ -20,6 +20,7 @@ pub mod event_listeners;
 pub mod external_program;
 pub mod generated_view;
 pub mod git_calls;
+mod goal_slug;
 pub mod image_name;
 pub mod known_texts;
 pub mod memory;

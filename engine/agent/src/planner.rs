@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use crate::goal_slug::slug;
+
 /// System prompt of the model that assigns tasks to agents.
 pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. \
     You do none \
@@ -240,24 +242,6 @@ pub fn parse_plan(
     check_budget(&plan.tasks, budget)?;
     Ok(plan)
 }
-
-/// Returns a file name made from the first words of a text, such as `write_the_report`.
-pub fn slug(text: &str) -> String {
-    let plain: String = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_lowercase()
-        .chars()
-        .map(|c| if c.is_alphanumeric() { c } else { ' ' })
-        .collect();
-    let words: Vec<&str> = plain.split_whitespace().filter(|word| !SLUG_STOP_WORDS.contains(word)).take(4).collect();
-    let name: String = words.join("_").chars().take(40).collect();
-    if name.is_empty() { "project".to_owned() } else { name }
-}
-
-/// Words that [`slug`] leaves out, because they say little about the topic.
-const SLUG_STOP_WORDS: [&str; 10] = ["the", "a", "an", "of", "for", "and", "to", "in", "please", "with"];
 
 /// Parses a line as a list item: its text, and whether the list is numbered.
 fn parse_list_item(line: &str) -> Option<(&str, bool)> {

@@ -2,7 +2,7 @@
 
 use super::experience::{Experience, RunOutcome};
 use super::trace::short_hash;
-use crate::planner;
+use crate::goal_slug::slug;
 use crate::tool_catalog::BuiltInTool;
 use serde::{Deserialize, Serialize};
 
@@ -161,7 +161,7 @@ impl LoggedTask {
     /// Formats the task as a section of the log.
     pub fn to_markdown(&self) -> String {
         let title: String = self.goal.lines().next().unwrap_or_default().chars().take(80).collect();
-        let task = planner::slug(&self.goal);
+        let task = slug(&self.goal);
         let known = TaskLogMetadata { task, ..self.known.clone() };
         let actions: Vec<String> =
             self.actions.iter().zip(1..).map(|(one, number)| format!("{number}. {one}")).collect();

@@ -1,8 +1,9 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
+use crate::diff_text::format_some;
 use crate::lfs_pointers::{LfsComparison, find_unchanged};
 use crate::renames::{MAX_RENAME_FILES, are_comparable};
-use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_some, status_letters};
+use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, status_letters};
 use git2::{
     Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Oid, Repository, RepositoryState, Status,
     StatusOptions, StatusShow, Statuses,

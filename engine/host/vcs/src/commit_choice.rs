@@ -1,6 +1,7 @@
 //! Which files a commit takes, and whether Git's settings want it to be signed.
 
-use super::{MAX_COMMIT_MESSAGE_BYTES, RepositoryFolder, VcsError};
+use crate::errors::VcsError;
+use crate::repository_folder::{MAX_COMMIT_MESSAGE_BYTES, RepositoryFolder};
 use git2::{ErrorCode, RepositoryState, Status};
 
 /// The files that a commit takes, by their paths in the folder.

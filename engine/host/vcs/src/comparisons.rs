@@ -1,10 +1,12 @@
 //! What differs between two commits, or between a commit and the files as they are now.
 
 use crate::changes::is_left_out;
-use crate::hunks::read_hunks;
+use crate::diff_text::{MAX_DIFF_BYTES, format_some};
+use crate::errors::VcsError;
+use crate::hunks::{FileHunk, read_hunks};
 use crate::lfs_pointers::find_unchanged;
+use crate::repository_folder::RepositoryFolder;
 use crate::revisions::split_range;
-use crate::{FileHunk, MAX_DIFF_BYTES, RepositoryFolder, VcsError, format_some};
 use git2::{Delta, Diff, DiffDelta, DiffOptions, Oid, Patch, Tree};
 use std::path::Path;
 

@@ -5,8 +5,9 @@
 //! what the user sees and what a choice replaces. Where a line could be text as well as a marker, the sides decide.
 //! Those of a note without markers are found in another way: see `note_choices`.
 
+use crate::errors::VcsError;
 use crate::note_choices::ResolvedText;
-use crate::{MAX_COMMIT_FILE_BYTES, RepositoryFolder, VcsError};
+use crate::repository_folder::{MAX_COMMIT_FILE_BYTES, RepositoryFolder};
 use git2::{AttrCheckFlags, AttrValue, IndexConflict, IndexEntry, ObjectType, Oid, RepositoryState};
 use std::io::Read;
 use std::ops::Range;

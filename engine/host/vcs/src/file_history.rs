@@ -1,9 +1,9 @@
 //! A file's versions in the commits of a repository: which commits brought its present text, and its text in any of
 //! them. Reads only objects of the repository's store.
 
-use crate::errors::MISSING_OBJECT;
+use crate::errors::{MISSING_OBJECT, VcsError};
 use crate::reads::describe;
-use crate::{Commit, RepositoryFolder, VcsError};
+use crate::repository_folder::{Commit, RepositoryFolder};
 use git2::{ErrorCode, ObjectType, Oid};
 use std::collections::{BTreeSet, BinaryHeap, HashSet};
 use std::path::{Path, PathBuf};

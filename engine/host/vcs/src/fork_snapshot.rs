@@ -1,7 +1,8 @@
 //! The commit that a fork's branch begins with: what wasn't committed in the project. It belongs to the fork alone.
 
+use crate::errors::VcsError;
+use crate::repository_folder::RepositoryFolder;
 use crate::tool_text::short_id;
-use crate::{RepositoryFolder, VcsError};
 use git2::{Index, Oid, Revwalk, Signature};
 use std::path::Path;
 

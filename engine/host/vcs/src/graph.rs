@@ -1,6 +1,9 @@
 //! The graph of commits: history of one or all branches, each commit with its place among parallel lines.
 
-use crate::{Commit, CommitRange, RepositoryFolder, VcsError, reads};
+use crate::errors::VcsError;
+use crate::reads::{self, MAX_LISTED_REFERENCES};
+use crate::repository_folder::{Commit, RepositoryFolder};
+use crate::revisions::CommitRange;
 use git2::{Oid, Sort};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -52,7 +55,7 @@ impl RepositoryFolder {
         let mut range = self.commit_range(&[])?;
         if is_all {
             for pattern in ["refs/heads/*", "refs/remotes/*", "refs/tags/*"] {
-                for reference in self.repository.references_glob(pattern)?.take(crate::MAX_LISTED_REFERENCES) {
+                for reference in self.repository.references_glob(pattern)?.take(MAX_LISTED_REFERENCES) {
                     // A tag may name something else than a commit.
                     if let Ok(commit) = reference?.peel_to_commit() {
                         range.tips.push(commit.id());

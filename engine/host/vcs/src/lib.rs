@@ -8,6 +8,7 @@ mod commit_choice;
 mod commit_heads;
 mod comparisons;
 mod conflicts;
+mod diff_text;
 mod errors;
 mod file_history;
 mod file_walk;
@@ -22,6 +23,7 @@ mod plain_folder;
 mod project_files;
 mod reads;
 mod renames;
+mod repository_folder;
 mod revisions;
 mod staged_changes;
 mod text_merge;
@@ -34,6 +36,7 @@ pub use conflicts::{
     ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
     MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,
 };
+pub use diff_text::MAX_DIFF_BYTES;
 pub use errors::VcsError;
 pub use file_history::{
     FILE_LOG_TIMEOUT, FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS,
@@ -49,54 +52,25 @@ pub use reads::{
     BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, PullMode, StashInfo,
     TagInfo,
 };
+pub use repository_folder::{
+    Commit, MAX_COMMIT_FILE_BYTES, MAX_COMMIT_MESSAGE_BYTES, MAX_STATUS_FILES, RepositoryFolder,
+};
 pub use revisions::CommitRange;
 pub use text_merge::{MergeSide, TextConflict, merge_texts};
 pub use tool_text::describe_branch;
 
 use changes::is_left_out;
+use diff_text::format_some;
 use git2::{
-    AttrCheckFlags, AttrValue, Delta, Diff, DiffDelta, DiffFormat, ErrorCode, Index, IndexEntry, IndexTime, Oid,
-    Repository, Status, StatusOptions, Tree,
+    AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, Status, StatusOptions, Tree,
 };
 use lfs_pointers::LfsComparison;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of files listed by a status.
-pub const MAX_STATUS_FILES: usize = 2_000;
-/// Maximum size of a diff in bytes.
-pub const MAX_DIFF_BYTES: usize = 10 << 20;
 /// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200_000;
 /// Number of commits beyond a log's end that are put in order, too. Ordering the whole history takes seconds.
 const LOG_LOOKAHEAD_COMMITS: usize = 256;
-/// Maximum size of a committed file in bytes.
-pub const MAX_COMMIT_FILE_BYTES: u64 = 100 << 20;
-/// Maximum length of a commit message in bytes.
-pub const MAX_COMMIT_MESSAGE_BYTES: usize = 64 << 10;
-
-/// A commit as listed in the log.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Commit {
-    /// Commit hash, 40 hexadecimal digits.
-    pub id: String,
-    /// When the author made the change, in seconds since 1970.
-    pub author_time: i64,
-    /// When the commit was made, in seconds since 1970: later than the change if it was rebased or amended since.
-    pub commit_time: i64,
-    /// Name of the author.
-    pub author: String,
-    /// The first line of the commit message.
-    pub summary: String,
-}
-
-/// One folder of a Git repository.
-pub struct RepositoryFolder {
-    repository: Repository,
-    /// Path of the folder relative to the repository's root, with `/` separators; empty if they're the same.
-    prefix: String,
-    /// Root folder of the repository.
-    top: PathBuf,
-}
 
 impl RepositoryFolder {
     /// Opens the repository that contains a folder.
@@ -398,36 +372,6 @@ fn status_letters(status: Status) -> String {
         (Status::WT_TYPECHANGE, 'T'),
     ]);
     format!("{index}{tree}")
-}
-
-fn format_diff(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
-    format_some(diff, &|_| true)
-}
-
-/// Formats the diffs of those files that `is_shown` accepts.
-fn format_some(diff: &Diff<'_>, is_shown: &dyn Fn(&DiffDelta<'_>) -> bool) -> Result<(String, bool), VcsError> {
-    let mut text = Vec::new();
-    let mut whole = true;
-    let done = diff.print(DiffFormat::Patch, |delta, _, line| {
-        if text.len() > MAX_DIFF_BYTES {
-            whole = false;
-            return false;
-        }
-        // A folder that's a repository itself has no text.
-        if delta.status() == Delta::Unreadable || !is_shown(&delta) {
-            return true;
-        }
-        if matches!(line.origin(), '+' | '-' | ' ') {
-            text.push(line.origin() as u8);
-        }
-        text.extend_from_slice(line.content());
-        true
-    });
-    match done {
-        Err(error) if whole => return Err(error.into()),
-        _ => {}
-    }
-    Ok((String::from_utf8_lossy(&text).into_owned(), whole))
 }
 
 #[cfg(test)]

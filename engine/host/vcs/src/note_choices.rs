@@ -8,7 +8,8 @@ use crate::conflicts::{
     ConflictChoice, ConflictRegion, MAX_CONFLICT_FILE_BYTES, MAX_CONFLICT_FILES, MAX_LISTED_BYTES, MarkedRegion,
     OWN_MARKERS, SideTexts, conflict_path, is_marked, marked_regions,
 };
-use crate::{RepositoryFolder, VcsError};
+use crate::errors::VcsError;
+use crate::repository_folder::RepositoryFolder;
 use git2::{
     AttrCheckFlags, AttrValue, DiffOptions, IndexConflict, IndexEntry, MergeFileInput, MergeFileOptions, ObjectType,
     Oid, Patch,

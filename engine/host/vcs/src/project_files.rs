@@ -1,6 +1,7 @@
 //! What a copy of a project consists of: the files that Git knows or would offer to add, and what it leaves out.
 
-use crate::{RepositoryFolder, VcsError};
+use crate::errors::VcsError;
+use crate::repository_folder::RepositoryFolder;
 use git2::{IndexEntryExtendedFlag, Status, StatusOptions};
 use std::path::PathBuf;
 

@@ -1,6 +1,8 @@
 //! Reads for people and agents: the branch and its remote, commits, branches and stashes.
 
-use crate::{Commit, RepositoryFolder, VcsError, format_diff};
+use crate::diff_text::format_diff;
+use crate::errors::VcsError;
+use crate::repository_folder::{Commit, RepositoryFolder};
 use git2::{Branch, BranchType, ConfigLevel, DiffOptions, ErrorCode, ObjectType, RepositoryState};
 
 /// Maximum size in bytes of a file whose lines are blamed.

@@ -1,6 +1,7 @@
 //! Finds under which name a new file was there before, as Git does: by its content, of which at least half is the same.
 
-use crate::{RepositoryFolder, VcsError};
+use crate::errors::VcsError;
+use crate::repository_folder::RepositoryFolder;
 use git2::{Delta, Diff, DiffDelta, DiffFindOptions, DiffOptions, FileMode, ObjectType, Oid, Repository, Tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! Revisions as Git's commands take them: names of commits such as `main`, `v1` or `HEAD~2`, and ranges such as `A..B`.
 
-use crate::{MAX_LISTED_REFERENCES, RepositoryFolder, VcsError};
+use crate::errors::VcsError;
+use crate::reads::MAX_LISTED_REFERENCES;
+use crate::repository_folder::RepositoryFolder;
 use git2::{ErrorCode, ObjectType, Oid, Revwalk};
 use std::collections::HashSet;
 

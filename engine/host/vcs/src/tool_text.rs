@@ -1,7 +1,10 @@
 //! What a repository says as text for agents.
 
-use super::reads::{BlameLine, BranchInfo, BranchState};
-use super::{Commit, CommitRange, MAX_DIFF_BYTES, MAX_STATUS_FILES, RepositoryFolder, VcsError};
+use crate::diff_text::MAX_DIFF_BYTES;
+use crate::errors::VcsError;
+use crate::reads::{BlameLine, BranchInfo, BranchState};
+use crate::repository_folder::{Commit, MAX_STATUS_FILES, RepositoryFolder};
+use crate::revisions::CommitRange;
 use std::time::Duration;
 
 /// Number of digits of a hash in texts.

@@ -1,6 +1,8 @@
 //! The folders of all notes: their size, and thinning those that weren't used for the longest time.
 
-use crate::{StateError, folder_bytes, thin_folder};
+use crate::errors::StateError;
+use crate::files::folder_bytes;
+use crate::retention::thin_folder;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use zstd::zstd_safe;
 
-use crate::{MAIN_BRANCH, MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, StateError, StateHeads, StateRecord};
+use crate::errors::StateError;
+use crate::pages::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES};
+use crate::records::{MAIN_BRANCH, StateHeads, StateRecord};
 
 /// Length of a page's hash.
 pub(crate) const HASH_BYTES: usize = 16;

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::errors::StateError;
 use crate::files::{
     self, FrameDecoder, FrameJob, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index,
     read_state, write_heads,
 };
+use crate::pages::{PAGE_BYTES, PagePlace};
+use crate::records::{StateHeads, StateRecord};
 use crate::retention::Tending;
-use crate::saved_memory::is_zero;
-use crate::{ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord};
+use crate::saved_memory::{ChangedPages, FreshIsLarger, SavedMemory, is_zero};
 
 /// Time that a kernel waits for another one that is ending.
 pub(crate) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);

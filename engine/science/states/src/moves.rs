@@ -1,6 +1,7 @@
 //! Moves between saved states: which one is current, on which branch, and which are pinned.
 
-use crate::{StateError, StateHeads, StateRecord, is_branch_name};
+use crate::errors::StateError;
+use crate::records::{StateHeads, StateRecord, is_branch_name};
 
 /// A move that changes the current state, branches or pins.
 #[derive(Clone, Debug, PartialEq, Eq)]

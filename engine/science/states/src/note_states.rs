@@ -1,7 +1,8 @@
 //! The list of a note's states, as shown to the user.
 
+use crate::files::{list_states, read_heads};
+use crate::records::StateHeads;
 use crate::shared_state::MARKER_FILE;
-use crate::{StateHeads, list_states, read_heads};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Pages of a kernel's memory.
 
+/// Maximum memory of a kernel.
+pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
 /// Size of the pages in which memory is compared and stored.
 pub const PAGE_BYTES: usize = 4096;
 

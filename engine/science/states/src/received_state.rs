@@ -4,10 +4,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::errors::StateError;
 use crate::files::{damaged, is_name, parse_segment, parse_state, read_bounded, read_heads, write_whole};
-use crate::folder::MAX_LISTED_NAMES;
+use crate::folder::{MAX_LISTED_NAMES, StateFolder};
+use crate::pages::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES};
+use crate::records::StateRecord;
 use crate::shared_state::{MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile};
-use crate::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, StateError, StateFolder, StateRecord};
 
 /// Name of the folder with what came from another device and isn't checked yet.
 const INCOMING_FOLDER: &str = "incoming";

@@ -11,8 +11,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::errors::StateError;
 use crate::files::{self, PageHash, StateFile, page_hash};
-use crate::{PAGE_BYTES, PagePlace, StateError, StateFolder};
+use crate::folder::StateFolder;
+use crate::pages::{PAGE_BYTES, PagePlace};
 
 /// Number of newest states that are kept whatever their size.
 const NEWEST_KEPT_STATES: usize = 8;

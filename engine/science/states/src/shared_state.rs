@@ -10,9 +10,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::errors::StateError;
 use crate::files::{damaged, is_name, parse_state, read_bounded, read_heads, write_whole};
+use crate::folder::StateFolder;
+use crate::records::StateRecord;
 use crate::withdrawn_files::record_withdrawn;
-use crate::{StateError, StateFolder, StateRecord};
 
 /// Maximum size of an announcement in bytes.
 pub const MAX_ANNOUNCEMENT_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! The graph of a note's saved states: each state in a lane, with a line to the state that it continues.
 
-use crate::SavedState;
+use crate::note_states::SavedState;
 use std::collections::HashMap;
 
 /// Maximum number of lanes of a graph. Lines beyond that share the last lane.

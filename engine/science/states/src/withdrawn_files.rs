@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::StateError;
+use crate::errors::StateError;
 use crate::files::{read_bounded, write_whole};
 use crate::shared_state::SharedStateFile;
 

@@ -1,0 +1,40 @@
+//! Diffs as text.
+
+use crate::errors::VcsError;
+use git2::{Delta, Diff, DiffDelta, DiffFormat};
+
+/// Maximum size of a diff in bytes.
+pub const MAX_DIFF_BYTES: usize = 10 << 20;
+
+pub(crate) fn format_diff(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
+    format_some(diff, &|_| true)
+}
+
+/// Formats the diffs of those files that `is_shown` accepts.
+pub(crate) fn format_some(
+    diff: &Diff<'_>,
+    is_shown: &dyn Fn(&DiffDelta<'_>) -> bool,
+) -> Result<(String, bool), VcsError> {
+    let mut text = Vec::new();
+    let mut whole = true;
+    let done = diff.print(DiffFormat::Patch, |delta, _, line| {
+        if text.len() > MAX_DIFF_BYTES {
+            whole = false;
+            return false;
+        }
+        // A folder that's a repository itself has no text.
+        if delta.status() == Delta::Unreadable || !is_shown(&delta) {
+            return true;
+        }
+        if matches!(line.origin(), '+' | '-' | ' ') {
+            text.push(line.origin() as u8);
+        }
+        text.extend_from_slice(line.content());
+        true
+    });
+    match done {
+        Err(error) if whole => return Err(error.into()),
+        _ => {}
+    }
+    Ok((String::from_utf8_lossy(&text).into_owned(), whole))
+}
