@@ -41,7 +41,7 @@ COPIED = ("pytest", "py.py", "_pytest", "pluggy", "iniconfig", "hypothesis", "so
           "_hypothesis_globals.py")
 START = '''
 import importlib, os, sys, warnings
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode, sys.pycache_prefix = False, "/note/bytecode"  # shared by all kernels of the group
 sys.path.append("/note/suites")  # behind the pack: its packages are the ones that are tested
 # The pack's packages have no tests: they are found beside the note.
 def with_tests(name):
@@ -140,7 +140,7 @@ def run_group(name, program, packages, tools, out, seconds, until):
     lines, failures = [], []
     for number, path in enumerate(files, 1):
         note = folder / "notes" / f"t{number}.md"
-        note.write_text("---\nfaithful: false\n---\n```python\n" + setup + "\n```\n\n"
+        note.write_text(f"---\nfaithful: false\nstate: off\n---\n```python timeout={seconds}\n" + setup + "\n```\n\n"
                         f"```python timeout={seconds}\nrun('/note/{path}')\n```\n")
     subprocess.run([program, *workspace, "open", str(folder / "notes")], env=environment, check=True,
                    stdout=subprocess.DEVNULL)
