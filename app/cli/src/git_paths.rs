@@ -53,7 +53,9 @@ pub(super) struct GitPlace {
 impl GitPlace {
     /// Adds the closest paths to an error about a name that means no file.
     pub(super) fn explain(&self, mut error: CliError) -> CliError {
-        if let Some((name, closest)) = self.missing.as_ref().filter(|(name, _)| error.why.contains(name.as_str())) {
+        // Git names only the beginning of a whole path that isn't there.
+        let is_about = |name: &str| name.starts_with('/') || error.why.contains(name);
+        if let Some((name, closest)) = self.missing.as_ref().filter(|(name, _)| is_about(name)) {
             // What has a mark of revisions isn't a path.
             let is_path = !name.contains(['~', '^', '@']);
             if is_path && !closest.is_empty() {

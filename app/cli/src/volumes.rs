@@ -143,7 +143,10 @@ pub(super) fn volume_or_new(
     let found = if named {
         resolve::resolve_volume(scene, name)?
     } else {
-        resolve::resolve_volume(scene, Some(resolve::FIRST_VOLUME_NAME)).ok().flatten()
+        // A volume of another name's case is one that the user has made.
+        resolve::wait_for_volumes(scene, false)?;
+        let is_first = |volume: &&Volume| volume.name == resolve::FIRST_VOLUME_NAME;
+        scene.handle.read(move |session| session.volumes().find(is_first).map(|volume| volume.id))?
     };
     let id = match found {
         Some(id) => id,

@@ -150,12 +150,13 @@ fn a_killed_commit_with_outputs_has_all_of_them_or_none() {
     let house = pushed(&[("a.md", &cell(0))]);
     let notes = house.path("notes");
     let output = "a.md.outputs/cell-1.txt";
+    let workspace = house.path("W").display().to_string();
     for (round, moment) in commit_moments(43).into_iter().enumerate() {
         let number = round + 1;
         let when = format!("commit with outputs at {moment:?}, {number}");
         house.write("notes/a.md", cell(number).as_bytes());
         house.run(&["run", "a.md"]).good();
-        let words = ["commit", "a.md", "-m", when.as_str(), "--with-outputs"];
+        let words = ["--workspace", &workspace, "commit", "a.md", "-m", &when, "--with-outputs"];
         kill_git(&house, &words, moment);
         keeps(&house, &when, &[&cell(number)]);
         // Each file is wholly the old one or the new one.
@@ -239,6 +240,7 @@ fn changes(notes: &Path) -> Vec<String> {
 fn a_killed_undo_of_an_adoption_is_finished_or_taken_back() {
     let house = house(&model(|_, _| -> Said { ("Done.".to_owned(), Vec::new()) }), &[("a.md", "one\n")]);
     let notes = house.path("notes");
+    let workspace = house.path("W").display().to_string();
     let path = |number: usize| format!("f/{number:04}.txt");
     for number in 0..FORK_FILES {
         house.write(&format!("notes/{}", path(number)), b"before\n");
@@ -263,7 +265,7 @@ fn a_killed_undo_of_an_adoption_is_finished_or_taken_back() {
         }
         house.run(&["forks", "adopt", &name]).code(0);
         assert!(all_are(&text), "{when}: it's adopted");
-        let words = ["forks", "undo", name.as_str()];
+        let words = ["--workspace", &workspace, "forks", "undo", &name];
         match moment {
             Some(moment) => kill_command(&house, "notes", &words, moment),
             None => {

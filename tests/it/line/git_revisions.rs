@@ -198,7 +198,7 @@ fn a_diff_takes_revisions_as_git_does() {
         &["v1", "HEAD~1"],
         &["main", "main"],
         &["main", "idea", "--", "a.md"],
-        &["main", "idea", "a.md", "b.md"],
+        &["main", "idea", "--", "a.md", "b.md"],
         &["main..idea", "--", "b.md", "c.md"],
         &["v1"],
         &["HEAD~1"],

@@ -360,9 +360,9 @@ fn status_letters(status: Status) -> String {
     };
     let index = letter(&[
         (Status::INDEX_NEW, 'A'),
+        (Status::INDEX_RENAMED, 'R'), // also if it was changed
         (Status::INDEX_MODIFIED, 'M'),
         (Status::INDEX_DELETED, 'D'),
-        (Status::INDEX_RENAMED, 'R'),
         (Status::INDEX_TYPECHANGE, 'T'),
     ]);
     let tree = letter(&[
