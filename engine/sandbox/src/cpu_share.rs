@@ -1,6 +1,7 @@
 //! Keeps what a group of processes uses of the processor below a share, by stopping and continuing them. Unlike control
 //! groups, that needs no privileges. Not seen is the time of short processes whose parent ignores how they end.
 
+use crate::raw_syscalls::process_group;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, kill_process, wait};
 use std::collections::BTreeSet;
 use std::fs;
@@ -120,7 +121,11 @@ impl CpuShare {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
         // One call for each process of the machine is much cheaper than one file for each.
-        pids.filter(|pid| getpgid(Some(*pid)) == Ok(self.group)).filter_map(GroupMember::read).collect()
+        pids.filter(|pid| self.is_of_group(*pid)).filter_map(GroupMember::read).collect()
+    }
+
+    fn is_of_group(&self, pid: Pid) -> bool {
+        process_group(pid.as_raw_nonzero().get()) == Some(self.group.as_raw_nonzero().get())
     }
 
     /// Returns what the group has used, without this process itself, in microseconds.
@@ -152,7 +157,7 @@ impl CpuShare {
     /// Continues what was stopped here, but nothing that a command itself has stopped.
     fn continue_stopped(&mut self) {
         for pid in std::mem::take(&mut self.stopped).into_iter().filter_map(Pid::from_raw) {
-            if getpgid(Some(pid)) == Ok(self.group) {
+            if self.is_of_group(pid) {
                 let _ = kill_process(pid, Signal::CONT); // it may have ended
             }
         }

@@ -46,6 +46,14 @@ pub(crate) fn read_bytes(pid: u32, address: u64, size: usize) -> Result<Vec<u8>,
     }
 }
 
+/// Returns the process group of a process: 0 for the system's own processes; `None` if there's no such process.
+pub(crate) fn process_group(pid: i32) -> Option<i32> {
+    #[allow(unsafe_code, reason = "rustix takes no group 0")]
+    // SAFETY: it takes a number and returns one.
+    let group = unsafe { libc::getpgid(pid) };
+    (group >= 0).then_some(group)
+}
+
 /// Gives this process namespaces of its own.
 pub(crate) fn unshare(namespaces: i32) -> Result<(), i32> {
     #[allow(unsafe_code, reason = "rustix has it behind an unsafe function as well")]
