@@ -403,7 +403,9 @@ fn a_client_that_stops_reading_holds_up_nobody_and_loses_nothing() {
     const TURNS: usize = 12;
     let model = agents::model(|turn, _| match turn {
         // All together are more than HTTP/2 sends ahead. Few words, because each one comes as an event of its own.
-        0..TURNS => (format!("{} ", "long".repeat(25)).repeat(300), vec![("read_file", json!({"path": format!("{turn}.md")}))]),
+        0..TURNS => {
+            (format!("{} ", "long".repeat(25)).repeat(300), vec![("read_file", json!({"path": format!("{turn}.md")}))])
+        }
         _ => ("Done.".to_owned(), Vec::new()),
     });
     let files: Vec<(String, &str)> = (0..TURNS).map(|turn| (format!("{turn}.md"), "# A\n")).collect();
