@@ -168,7 +168,12 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: 
         None => unused_name(scene, &work)?,
     };
     let allow: Vec<String> = args.approve.clone();
-    let waits = matches!(work, ScheduledWork::Cells { .. }) && allow.is_empty();
+    let needed = match &work {
+        ScheduledWork::Cells { cell: Some(_), .. } => Some("run_cell"),
+        ScheduledWork::Cells { cell: None, .. } => Some("note_command"),
+        _ => None, // tidy: open because all other work says itself what it needs
+    };
+    let missing = needed.filter(|tool| !allow.iter().any(|pattern| pattern.starts_with(tool)));
     let what = Schedule {
         name: name.clone(),
         when,
@@ -195,8 +200,8 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: 
         (None, next) => format!("next {}, by {by}", next.map_or_else(String::new, |next| agents::format_time(next.0))),
     };
     writeln!(scene.out, "{name}: {starts}, while the window or `tracebook schedule watch` is open")?;
-    if waits {
-        writeln!(scene.errors, "each time it waits for your approval, unless you add --approve run_cell")?;
+    if let Some(tool) = missing {
+        writeln!(scene.errors, "each time it waits for your approval, unless you add --approve {tool}")?;
     }
     Ok(EXIT_DONE)
 }

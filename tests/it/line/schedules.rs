@@ -148,7 +148,9 @@ fn a_changed_file_runs_the_cells_of_a_note() {
     let note = format!("# Sum\n\n```python\n{cell}\n```\n");
     let house = house("http://127.0.0.1:9", &[("sum.md", &note), ("Inbox/in.md", "before\n")]);
     let schedule =
-        ["schedule", "add", "on change Inbox/*", "--run", "sum.md", "--name", "sum", "--approve", "run_cell"];
+        ["schedule", "add", "on change Inbox/*", "--run", "sum.md", "--name", "sum", "--approve", "note_command"];
+    assert!(house.run(&schedule[..7]).code(0).err.contains("--approve note_command"), "all cells are a command");
+    house.run(&["schedule", "remove", "sum"]).good();
     house.run(&schedule).good();
     let _watch = Watch::new(&house);
     // The watcher may not know the file yet, so it's changed until its cell has run; with pauses, which end a burst.
