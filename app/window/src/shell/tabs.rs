@@ -463,12 +463,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     fn tab_ui(&mut self, tiles: &mut Tiles<PaneId>, ui: &mut Ui, id: Id, tile: TileId, state: &TabState) -> Response {
         match tiles.get_pane(&tile).copied() {
             Some(_) if self.is_one() => self.alone(ui),
-            Some(pane) => {
-                let response = self.tab(ui, id, pane, state);
-                let bar = tiles.parent_of(tile).and_then(|bar| tiles.rect(bar));
-                ui::layout::reveal_active_tab(ui, id, response.rect, state.active, bar.map_or(0.0, |bar| bar.width()));
-                response
-            }
+            Some(pane) => self.tab(ui, id, pane, state),
             None => ui.allocate_response(vec2(0.0, size::TOOLBAR_HEIGHT), Sense::hover()),
         }
     }
