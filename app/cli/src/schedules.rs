@@ -6,6 +6,7 @@ use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
 use crate::arguments::ScheduleArguments;
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::schedule::{DEFAULT_CATCH_UP_SECS, Schedule, ScheduleOutcome, ScheduledWork};
+use agent::tool_catalog::BuiltInTool;
 use engine::notice::{Notice, NumberedNotice};
 use engine::{Command, Session};
 use host::clock;
@@ -169,11 +170,11 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: 
     };
     let allow: Vec<String> = args.approve.clone();
     let needed = match &work {
-        ScheduledWork::Cells { cell: Some(_), .. } => Some("run_cell"),
-        ScheduledWork::Cells { cell: None, .. } => Some("note_command"),
+        ScheduledWork::Cells { cell: Some(_), .. } => Some(BuiltInTool::RunCell),
+        ScheduledWork::Cells { cell: None, .. } => Some(BuiltInTool::NoteCommand),
         _ => None, // tidy: open because all other work says itself what it needs
     };
-    let missing = needed.filter(|tool| !allow.iter().any(|pattern| pattern.starts_with(tool)));
+    let missing = needed.filter(|tool| !allow.iter().any(|pattern| pattern.starts_with(tool.as_str())));
     let what = Schedule {
         name: name.clone(),
         when,
