@@ -34,7 +34,7 @@ pub fn withdrawn_files(folder: &Path) -> Vec<WithdrawnFile> {
     let bytes = read_bounded(&folder.join(WITHDRAWN_FILE), MAX_WITHDRAWN_FILES * MAX_LINE_BYTES).unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_default();
     let entries = text.lines().filter_map(|line| {
-        let (volume, hash) = line.split_once(' ')?;
+        let (volume, hash) = line.rsplit_once(' ')?; // a hash has no space
         Some(WithdrawnFile { volume: volume.to_owned(), hash: hash.to_owned() })
     });
     entries.take(MAX_WITHDRAWN_FILES).collect()
