@@ -611,12 +611,16 @@ fn a_device_that_still_shares_a_deleted_file_brings_it_again() {
     // In the middle of an upload: nothing of it is finished once nobody shares it.
     let more = bytes(2, 10 * PIECE_BYTES as usize);
     one.share_states(&[&more]);
-    for _ in 0..3 {
+    for _ in 0..20 {
         for (_, data) in one.perform(0) {
             hub.blobs.receive(LINE, &data, 0, &writes);
         }
-        for (_, data) in hub.perform(0) {
-            one.blobs.receive(LINE, &data, 0, &writes);
+        for (link, data) in hub.perform(0) {
+            let device = if link == LINE { &mut one } else { &mut two };
+            device.blobs.receive(link, &data, 0, &writes);
+        }
+        if hub.parts.contains_key(&item(&more)) {
+            break;
         }
     }
     assert!(hub.parts.contains_key(&item(&more)), "it is on its way");
