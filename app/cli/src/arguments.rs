@@ -25,6 +25,8 @@ pub(super) struct SearchArguments {
     pub(super) explain: bool,
     #[arg(long)]
     pub(super) nearest: bool,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
 }
 
 /// `new`.
@@ -270,6 +272,8 @@ pub(super) struct RelatedArguments {
     pub(super) note: String,
     #[arg(long)]
     pub(super) limit: Option<String>,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
 }
 
 /// `todos`.

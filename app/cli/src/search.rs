@@ -26,6 +26,16 @@ const MAX_ECHOED_LETTERS: usize = 200;
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
 
+/// Returns the exact name of the volume that a search is limited to.
+fn searched_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<String>, CliError> {
+    let Some(name) = name else { return Ok(None) };
+    let id = resolve::resolve_volume(scene, Some(name))?;
+    let named =
+        move |session: &Session| session.volumes().find(|volume| Some(volume.id) == id).map(|one| one.name.clone());
+    // One that was closed meanwhile has no hits.
+    Ok(Some(scene.handle.read(named)?.unwrap_or_else(|| name.to_owned())))
+}
+
 pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments) -> Result<u8, CliError> {
     let mut text = args.query.as_str().to_owned();
     if let Some(name) = text.strip_prefix('@') {
@@ -36,6 +46,7 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
     let limit = number_option("limit", args.limit.as_deref())?
         .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let explain = args.explain;
+    let volume = searched_volume(scene, args.volume.as_deref())?;
     if let Some(said) = host::search::ParsedQuery::misread_filter(&text) {
         writeln!(scene.errors, "{said}; searching for it as a word")?;
     }
@@ -48,7 +59,7 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
         let _ = search.wait_until_embedded(patience); // words find without
     }
     let mut answer = search
-        .search_blocking(SearchRequest { text: text.clone(), limit, ..SearchRequest::default() })
+        .search_blocking(SearchRequest { text: text.clone(), limit, volume, ..SearchRequest::default() })
         .map_err(CliError::workspace)?;
     if let Some(why) = search.freshness().words_only_reason {
         writeln!(scene.errors, "{why}")?;
@@ -108,12 +119,13 @@ pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &RelatedArgument
     let limit = number_option("limit", args.limit.as_deref())?
         .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let note = resolve::resolve_note(scene, args.note.as_str())?;
+    let volume = searched_volume(scene, args.volume.as_deref())?;
     wait_for_index(scene)?;
     let search = scene.handle.search();
     // If embeddings aren't ready in time, related notes are found by words and links.
     let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT);
-    let answer =
-        search.find_related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
+    let wait = search.find_related(note, (limit, volume), || {});
+    let answer = wait.recv().map_err(|_| CliError::workspace("the program is closing"))?;
     let counts = search.counts().map_err(CliError::workspace)?;
     let none = match counts.meanings.saturating_sub(counts.embedded) {
         0 => "Nothing is near to that note in meaning.".to_owned(),

@@ -1,22 +1,30 @@
 //! The audit log: one line of JSON in the workspace for each HTTP request, answered or refused.
 //!
-//! Requests without a token have files of their own: however many anyone sends, they push out no others.
+//! Requests without a token have files of their own: however many anyone sends, they push out no others. The same holds
+//! for a token that has filled its share of a file.
 
 use crate::private_list::private_options;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use utoipa::ToSchema;
 
-/// Names of the files, without their endings: for requests with a token, and for those without.
+/// Names of the files, without their endings: for requests with a token, for those of tokens that have filled their
+/// share, and for those without a token.
 const TOKEN_LOG: &str = "access-log";
+const BUSY_LOG: &str = "access-busy-tokens";
 const OPEN_LOG: &str = "access-without-token";
 /// Beyond this size a file becomes an older one.
 const MAX_AUDIT_BYTES: u64 = 8 << 20;
-/// Number of older files of each kind. One program alone fills a file in minutes.
+/// Of a file for requests with a token, one token fills at most this much. What it sends beyond that is recorded with
+/// the busy tokens.
+const MAX_SHARE_BYTES: u64 = MAX_AUDIT_BYTES / 8;
+/// Number of older files of each kind.
 const MAX_OLDER_TOKEN_FILES: usize = 8;
+const MAX_OLDER_BUSY_FILES: usize = 1;
 const MAX_OLDER_OPEN_FILES: usize = 1;
 /// Maximum number of bytes that are kept of a request's path, and of its method.
 const MAX_PATH_BYTES: usize = 1_000;
@@ -77,37 +85,32 @@ impl std::fmt::Display for AuditPlace {
     }
 }
 
-/// Where a page begins: at an entry with a token, marked `t`, and at one without, marked `n`. Of a kind that has no
-/// place, nothing is left.
+/// What marks the places of the kinds of files in a cursor: with a token, of busy tokens, and without a token.
+const KIND_MARKS: [char; 3] = ['t', 'b', 'n'];
+
+/// Where a page begins: at an entry of each kind. Of a kind that has no place, nothing is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AuditCursor {
-    with_token: Option<AuditPlace>,
-    without_token: Option<AuditPlace>,
+    places: [Option<AuditPlace>; KIND_MARKS.len()],
 }
 
 impl AuditCursor {
     /// Reads a cursor as [`Display`](std::fmt::Display) writes it.
     pub(crate) fn parse(text: &str) -> Option<AuditCursor> {
-        let (first, second) = match text.split_once('n') {
-            Some((first, second)) => (first, Some(second)),
-            None => (text, None),
-        };
-        let without_token = match second {
-            None => None,
-            Some(place) => Some(AuditPlace::parse(place)?),
-        };
-        let with_token = match first {
-            "" => None,
-            marked => Some(AuditPlace::parse(marked.strip_prefix('t')?)?),
-        };
-        let cursor = AuditCursor { with_token, without_token };
-        (cursor != AuditCursor::default()).then_some(cursor)
+        let (mut cursor, mut rest) = (AuditCursor::default(), text);
+        for (mark, place) in KIND_MARKS.into_iter().zip(&mut cursor.places) {
+            let Some(marked) = rest.strip_prefix(mark) else { continue };
+            let end = marked.find(KIND_MARKS).unwrap_or(marked.len());
+            *place = Some(AuditPlace::parse(&marked[..end])?);
+            rest = &marked[end..];
+        }
+        (rest.is_empty() && cursor != AuditCursor::default()).then_some(cursor)
     }
 }
 
 impl std::fmt::Display for AuditCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (mark, place) in [('t', self.with_token), ('n', self.without_token)] {
+        for (mark, place) in KIND_MARKS.into_iter().zip(self.places) {
             if let Some(place) = place {
                 write!(f, "{mark}{place}")?;
             }
@@ -161,19 +164,47 @@ fn entry_end(file: &mut File, place: AuditPlace) -> std::io::Result<Option<u64>>
     Ok(is_there.then_some(place.offset + line.len() as u64))
 }
 
+/// Returns how many bytes of a file are of each token.
+fn token_shares(file: &mut File) -> std::io::Result<HashMap<String, u64>> {
+    let (mut bytes, mut shares) = (Vec::new(), HashMap::new());
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if let Ok(AuditEntry { token: Some(token), .. }) = serde_json::from_slice(line) {
+            *shares.entry(token).or_default() += line.len() as u64 + 1;
+        }
+    }
+    Ok(shares)
+}
+
+/// What is known about the file that entries are added to.
+#[derive(Default)]
+struct OpenAuditFile {
+    /// The open file and its length.
+    file: Option<(File, u64)>,
+    /// How many of its bytes are of each token; `None` before they're counted.
+    shares: Option<HashMap<String, u64>>,
+}
+
 /// A file that entries are added to, and the older ones that it became when it was too long.
 struct AuditFiles {
     folder: PathBuf,
     name: &'static str,
     max_bytes: u64,
+    /// How many bytes of a file one token may fill; `None` for no limit.
+    max_share: Option<u64>,
     max_older: usize,
-    /// The open file and its length.
-    file: Mutex<Option<(File, u64)>>,
+    open: Mutex<OpenAuditFile>,
 }
 
 impl AuditFiles {
-    fn new(folder: &Path, name: &'static str, max_bytes: u64, max_older: usize) -> AuditFiles {
-        AuditFiles { folder: folder.to_owned(), name, max_bytes, max_older, file: Mutex::new(None) }
+    fn new(
+        folder: &Path,
+        name: &'static str,
+        (max_bytes, max_share): (u64, Option<u64>),
+        max_older: usize,
+    ) -> AuditFiles {
+        AuditFiles { folder: folder.to_owned(), name, max_bytes, max_share, max_older, open: Mutex::default() }
     }
 
     /// Returns the path of a file: 0 is the one that entries are added to, and higher numbers are older.
@@ -203,26 +234,44 @@ impl AuditFiles {
         Ok(())
     }
 
-    fn append(&self, line: &[u8]) -> std::io::Result<()> {
-        let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut file, mut length) = match open.take() {
-            Some(open) => open,
+    /// Adds a line. Returns whether it was added: a token may have filled its share.
+    fn append(&self, line: &[u8], token: Option<&str>) -> std::io::Result<bool> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut file, mut length) = match open.file.take() {
+            Some(known) => known,
             None => self.open()?,
         };
         if length > self.max_bytes {
             drop(file);
             self.rotate()?;
+            open.shares = None;
             (file, length) = self.open()?;
         }
+        let size = line.len() as u64;
+        if let (Some(token), Some(most)) = (token, self.max_share) {
+            // Counted in the file, so that it holds over a restart.
+            let mut shares = match open.shares.take() {
+                Some(shares) => shares,
+                None => token_shares(&mut file)?,
+            };
+            let share = shares.entry(token.to_owned()).or_default();
+            let is_within = share.saturating_add(size) <= most;
+            *share += if is_within { size } else { 0 };
+            open.shares = Some(shares);
+            if !is_within {
+                open.file = Some((file, length));
+                return Ok(false);
+            }
+        }
         file.write_all(line)?;
-        *open = Some((file, length + line.len() as u64));
-        Ok(())
+        open.file = Some((file, length + size));
+        Ok(true)
     }
 
     /// Opens all files, the newest first, each with its length.
     fn open_all(&self) -> std::io::Result<Vec<(File, u64)>> {
         // Not while one becomes another.
-        let _open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let _open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut files = Vec::new();
         for number in 0..=self.max_older {
             match File::open(self.path(number)) {
@@ -267,14 +316,21 @@ impl AuditFiles {
 /// The audit log of a workspace.
 pub(crate) struct AuditLog {
     with_token: AuditFiles,
+    busy_tokens: AuditFiles,
     without_token: AuditFiles,
 }
 
 impl AuditLog {
     pub(crate) fn new(workspace: &Path) -> AuditLog {
+        AuditLog::with_limits(workspace, MAX_AUDIT_BYTES, MAX_SHARE_BYTES)
+    }
+
+    fn with_limits(workspace: &Path, max_bytes: u64, max_share: u64) -> AuditLog {
+        let shared = (max_bytes, Some(max_share));
         AuditLog {
-            with_token: AuditFiles::new(workspace, TOKEN_LOG, MAX_AUDIT_BYTES, MAX_OLDER_TOKEN_FILES),
-            without_token: AuditFiles::new(workspace, OPEN_LOG, MAX_AUDIT_BYTES, MAX_OLDER_OPEN_FILES),
+            with_token: AuditFiles::new(workspace, TOKEN_LOG, shared, MAX_OLDER_TOKEN_FILES),
+            busy_tokens: AuditFiles::new(workspace, BUSY_LOG, (max_bytes, None), MAX_OLDER_BUSY_FILES),
+            without_token: AuditFiles::new(workspace, OPEN_LOG, (max_bytes, None), MAX_OLDER_OPEN_FILES),
         }
     }
 
@@ -287,8 +343,12 @@ impl AuditLog {
         entry.method.truncate(entry.method.floor_char_boundary(MAX_METHOD_BYTES));
         let mut line = serde_json::to_vec(&entry)?;
         line.push(b'\n');
-        let files = if entry.token.is_some() { &self.with_token } else { &self.without_token };
-        files.append(&line)
+        let files = match &entry.token {
+            None => &self.without_token,
+            Some(token) if self.with_token.append(&line, Some(token))? => return Ok(()),
+            Some(_) => &self.busy_tokens,
+        };
+        files.append(&line, None).map(drop)
     }
 
     /// Returns requests, newest first: the newest, or those from a cursor on. If there are more, it also returns where
@@ -301,27 +361,31 @@ impl AuditLog {
         limit: usize,
         from: Option<AuditCursor>,
     ) -> std::io::Result<(Vec<AuditEntry>, Option<AuditCursor>)> {
-        let cursor = from.unwrap_or_default();
-        let read = |files: &AuditFiles, place: Option<AuditPlace>| {
+        let kinds = [&self.with_token, &self.busy_tokens, &self.without_token];
+        let mut found = Vec::new();
+        for (files, place) in kinds.into_iter().zip(from.unwrap_or_default().places) {
             let has_ended = from.is_some() && place.is_none();
-            if has_ended { Ok(Vec::new()) } else { files.read(limit.saturating_add(1), place) }
-        };
-        let mut with_token = read(&self.with_token, cursor.with_token)?.into_iter().peekable();
-        let mut without_token = read(&self.without_token, cursor.without_token)?.into_iter().peekable();
+            let read = if has_ended { Vec::new() } else { files.read(limit.saturating_add(1), place)? };
+            found.push(read.into_iter().peekable());
+        }
         let mut entries = Vec::new();
         while entries.len() < limit {
-            let has_token = match (with_token.peek(), without_token.peek()) {
-                (Some((_, one)), Some((_, other))) => one.at >= other.at,
-                (one, _) => one.is_some(),
-            };
-            let next = if has_token { with_token.next() } else { without_token.next() };
+            let mut newest: Option<(usize, i64)> = None;
+            for (kind, read) in found.iter_mut().enumerate() {
+                if let Some((_, entry)) = read.peek()
+                    && newest.is_none_or(|(_, at)| entry.at > at)
+                {
+                    newest = Some((kind, entry.at));
+                }
+            }
+            let next = newest.and_then(|(kind, _)| found[kind].next());
             let Some((_, entry)) = next else { break };
             entries.push(entry);
         }
-        let next = AuditCursor {
-            with_token: with_token.peek().map(AuditPlace::of),
-            without_token: without_token.peek().map(AuditPlace::of),
-        };
+        let mut next = AuditCursor::default();
+        for (place, read) in next.places.iter_mut().zip(&mut found) {
+            *place = read.peek().map(AuditPlace::of);
+        }
         Ok((entries, (next != AuditCursor::default()).then_some(next)))
     }
 }
@@ -340,12 +404,9 @@ mod tests {
             LogFolder(folder)
         }
 
-        /// A log whose files are short.
+        /// A log whose files are short, and which one token may fill.
         fn short_log(&self) -> AuditLog {
-            AuditLog {
-                with_token: AuditFiles::new(&self.0, TOKEN_LOG, 1_000, MAX_OLDER_TOKEN_FILES),
-                without_token: AuditFiles::new(&self.0, OPEN_LOG, 1_000, MAX_OLDER_OPEN_FILES),
-            }
+            AuditLog::with_limits(&self.0, 1_000, u64::MAX)
         }
 
         fn write(&self, name: &str, text: String) {
@@ -435,17 +496,31 @@ mod tests {
     #[test]
     fn a_cursor_names_each_file_once() {
         let place = Some(AuditPlace { at: 12, offset: 3 });
-        let (none, both) = (AuditCursor::default(), AuditCursor { with_token: place, without_token: place });
-        for (text, cursor) in [
-            ("t12-3", AuditCursor { with_token: place, ..none }),
-            ("n12-3", AuditCursor { without_token: place, ..none }),
-            ("t12-3n12-3", both),
+        for (text, places) in [
+            ("t12-3", [place, None, None]),
+            ("b12-3", [None, place, None]),
+            ("n12-3", [None, None, place]),
+            ("t12-3n12-3", [place, None, place]),
+            ("t12-3b12-3n12-3", [place; 3]),
         ] {
+            let cursor = AuditCursor { places };
             assert_eq!((AuditCursor::parse(text), cursor.to_string().as_str()), (Some(cursor), text));
         }
-        for wrong in
-            ["", "-", "1", "1-2", "t", "tn", "t1-", "t-1", "n1-2t1-2", "t1-2n", "t1-2t1-2", "n1-18446744073709551616"]
-        {
+        for wrong in [
+            "",
+            "-",
+            "1",
+            "1-2",
+            "t",
+            "tn",
+            "t1-",
+            "t-1",
+            "n1-2t1-2",
+            "b1-2t1-2",
+            "t1-2n",
+            "t1-2t1-2",
+            "n1-18446744073709551616",
+        ] {
             assert_eq!(AuditCursor::parse(wrong), None, "{wrong}");
         }
     }
@@ -465,6 +540,32 @@ mod tests {
         assert!(all.ends_with(&[1, 0]) && all[0] == 999 && (4..20).contains(&all.len()), "{all:?}");
         let open = ["access-without-token.jsonl", "access-without-token.old.jsonl"];
         assert_eq!(folder.names(), [["access-log.jsonl", "access-log.old.jsonl"], open].concat());
+    }
+
+    #[test]
+    fn a_busy_token_pushes_out_no_others() {
+        let folder = LogFolder::new();
+        // Two entries of a token fit in its share of a file, and six in a file.
+        let log = || AuditLog::with_limits(&folder.0, 2_200, 900);
+        let (busy, other) = (Some("0123456789ab"), Some("cdef01234567"));
+        log().record(entry(0, other)).expect("recorded");
+        // Its share is counted again after a restart.
+        (1..4).for_each(|at| log().record(entry(at, busy)).expect("recorded"));
+        let log = log();
+        (4..1_000).for_each(|at| log.record(entry(at, busy)).expect("recorded"));
+        assert_eq!(log.with_token.read(100, None).expect("read").len(), 3);
+        let all = all_pages(&log, 2, || {});
+        assert!(all.starts_with(&[999, 998, 997]) && all.ends_with(&[2, 1, 0]), "{all:?}");
+        assert!((9..20).contains(&all.len()), "{all:?}");
+        // What others send goes on in the files that it can't fill.
+        (1_000..1_006).for_each(|at| {
+            let token = format!("{at:012}");
+            log.record(entry(at, Some(&token))).expect("recorded");
+        });
+        assert_eq!(log.with_token.read(100, None).expect("read").len(), 9);
+        let busy_files = ["access-busy-tokens.jsonl", "access-busy-tokens.old.jsonl"].map(str::to_owned);
+        let names = folder.names();
+        assert!(busy_files.iter().all(|name| names.contains(name)) && names.len() == 4, "{names:?}");
     }
 
     #[test]

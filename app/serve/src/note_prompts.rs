@@ -153,8 +153,7 @@ impl NotePrompt {
 impl ToolCallContext<'_> {
     /// Returns the prompts that the user has written, without those whose name is `taken`.
     pub(crate) fn note_prompts(&self, taken: &[&str]) -> Result<Vec<NotePrompt>, ToolCallError> {
-        let limit = self.asked_hits(MAX_NOTE_PROMPTS as u64);
-        let call = CommandCall::json("search").option("limit", Some(limit));
+        let call = self.limited_search(CommandCall::json("search").option("limit", Some(MAX_NOTE_PROMPTS)))?;
         let hits = self.perform_ok(call.operands(["tag:prompt"]))?.value().unwrap_or_default();
         let mut prompts: Vec<NotePrompt> = Vec::new();
         for hit in hits.as_array().map(Vec::as_slice).unwrap_or_default() {

@@ -174,7 +174,8 @@ pub(crate) struct AuditQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
     /// Where to begin: `next_cursor` of the last page. Older requests follow.
-    #[param(pattern = "^(t[0-9]{1,15}-[0-9]{1,15}(n[0-9]{1,15}-[0-9]{1,15})?|n[0-9]{1,15}-[0-9]{1,15})$")]
+    #[param(pattern = "^(t[0-9]{1,15}-[0-9]{1,15}(b[0-9]{1,15}-[0-9]{1,15})?(n[0-9]{1,15}-[0-9]{1,15})?|\
+                       b[0-9]{1,15}-[0-9]{1,15}(n[0-9]{1,15}-[0-9]{1,15})?|n[0-9]{1,15}-[0-9]{1,15})$")]
     cursor: Option<String>,
 }
 

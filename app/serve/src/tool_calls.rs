@@ -176,14 +176,12 @@ impl ToolCallContext<'_> {
             ServedTool::SearchNotes => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10).max(1);
                 let query = args.needed_text("query")?;
-                let call = CommandCall::json("search").flag("explain", true);
-                self.hits(call.option("limit", Some(self.asked_hits(limit))).operands([query]), limit)
+                self.hits(CommandCall::json("search").flag("explain", true), query, limit)
             }
             ServedTool::RelatedNotes => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10).max(1);
                 let note = self.note_word(args.needed_text("note")?)?;
-                let call = CommandCall::json("related").option("limit", Some(self.asked_hits(limit)));
-                self.hits(call.operands([&note]), limit)
+                self.hits(CommandCall::json("related"), &note, limit)
             }
             ServedTool::ReadNote => self.note_page(args),
             ServedTool::ListNotes => self.list_notes(args),
@@ -243,8 +241,9 @@ impl ToolCallContext<'_> {
         Ok(first(self.perform_ok(call.operands(["bearing", goal]))?.lines(), MAX_HITS))
     }
 
-    fn hits(&self, call: CommandCall, limit: u64) -> Result<Value, ToolCallError> {
-        let found = self.perform_ok(call)?;
+    fn hits(&self, call: CommandCall, wanted: &str, limit: u64) -> Result<Value, ToolCallError> {
+        let call = self.limited_search(call)?.option("limit", Some(limit));
+        let found = self.perform_ok(call.operands([wanted]))?;
         let hits = if let Some(Value::Array(hits)) = found.value() { hits } else { Vec::new() };
         let own = hits.into_iter().filter(|hit| self.reaches(&hit["volume"])).collect();
         let mut value = json!({"hits": first(own, limit)});

@@ -12,8 +12,6 @@ use std::borrow::Cow;
 
 /// The arguments of tools that name a volume.
 const VOLUME_ARGUMENTS: [&str; 2] = ["volume", "project"];
-/// Number of hits that are looked through for those in the caller's volume.
-const MAX_FILTERED_HITS: u64 = 1_000;
 /// Maximum number of notes that an error names where a name fits several.
 const MAX_NAMED_NOTES: usize = 5;
 /// Number of bytes of a wrong name that an error repeats.
@@ -82,9 +80,10 @@ impl ToolCallContext<'_> {
         }
     }
 
-    /// Returns the number of hits to ask a search for, of which `limit` are wanted.
-    pub(crate) fn asked_hits(&self, limit: u64) -> u64 {
-        if self.only_volume.is_some() { MAX_FILTERED_HITS } else { limit }
+    /// Limits a search to the volume that the caller reaches.
+    pub(crate) fn limited_search(&self, call: CommandCall) -> Result<CommandCall, ToolCallError> {
+        self.ensure_volume_is_here()?;
+        Ok(call.option("volume", self.only_volume))
     }
 
     /// Returns the volumes that the caller reaches, as `ls --volumes` lists them.

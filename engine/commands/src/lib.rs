@@ -1153,7 +1153,11 @@ command_table!(
         "note.related",
         "Related notes",
         "related",
-        &[NOTE_ARGUMENT, command_argument("limit", ArgumentForm::Value, "how many; 10 when left out")],
+        &[
+            NOTE_ARGUMENT,
+            command_argument("limit", ArgumentForm::Value, "how many; 10 when left out"),
+            command_argument("volume", ArgumentForm::Value, "only in this volume"),
+        ],
         "List notes whose meaning is near to that of a note.",
     ),
     WorkspaceTodos = command_line_form(

@@ -13,6 +13,7 @@ pub(super) const SEARCH: &[CommandArgument] = &[
     command_argument("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),
     command_argument("explain", ArgumentForm::Flag, "with the parts of each score"),
     command_argument("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
+    command_argument("volume", ArgumentForm::Value, "only in this volume"),
 ];
 
 /// Arguments of `tracebook run`.

@@ -239,15 +239,15 @@ impl SearchService {
         wait
     }
 
-    /// Searches for notes that are related to this one.
+    /// Searches for notes that are related to this one, in all volumes or in one.
     pub fn find_related(
         &self,
         note: DocId,
-        limit: usize,
+        (limit, volume): (usize, Option<String>),
         told: impl Fn() + Send + 'static,
     ) -> Receiver<anyhow::Result<SearchAnswer>> {
         let (answer, wait) = channel();
-        let ask = SearchRequest { limit, ..SearchRequest::default() };
+        let ask = SearchRequest { limit, volume, ..SearchRequest::default() };
         let _ = self.questions.send(SearchQuestion { ask, related: Some(note), answer, on_answer: Box::new(told) });
         wait
     }

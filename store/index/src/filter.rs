@@ -58,6 +58,27 @@ pub(crate) fn public_passages(
     Ok(any.then_some(admitted))
 }
 
+/// Returns which of the admitted passages are in a volume; all of them without one.
+pub(crate) fn passages_in_volume(
+    searcher: &Searcher,
+    fields: &IndexFields,
+    volume: Option<&str>,
+    admitted: Option<AdmittedPassages>,
+) -> Result<Option<AdmittedPassages>, IndexError> {
+    let Some(volume) = volume else { return Ok(admitted) };
+    let mut limited = Vec::new();
+    for (number, segment) in searcher.segment_readers().iter().enumerate() {
+        let mut inside = vec![false; segment.max_doc() as usize];
+        mark_term(segment, fields.volume, volume, &mut inside)?;
+        match admitted.as_ref().and_then(|admitted| admitted.get(number)) {
+            Some(admitted) => inside.iter_mut().zip(admitted).for_each(|(inside, admitted)| *inside &= admitted),
+            None => (0..).zip(&mut inside).for_each(|(doc, inside)| *inside &= !segment.is_deleted(doc)),
+        }
+        limited.push(inside);
+    }
+    Ok(Some(limited))
+}
+
 fn matching_passages(
     searcher: &Searcher,
     segment: &SegmentReader,

@@ -19,7 +19,7 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name. An index in another format is rebuilt.
-const INDEX_FORMAT: &str = "words-8";
+const INDEX_FORMAT: &str = "words-9";
 /// Memory budget of the index writer, in bytes.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
 /// The sentence model reads about 250 words and works best on a few sentences. A longer passage is embedded in windows
@@ -81,7 +81,7 @@ fn build_schema() -> (Schema, IndexFields) {
         note: schema.add_text_field("note", STRING | FAST),
         key: schema.add_u64_field("key", FAST),
         place: schema.add_text_field("place", STORED),
-        volume: schema.add_text_field("volume", STORED),
+        volume: schema.add_text_field("volume", STRING | STORED),
         path: schema.add_text_field("path", STORED | FAST),
         name: schema.add_text_field("name", STORED),
         heading: schema.add_text_field("heading", STORED),

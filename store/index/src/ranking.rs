@@ -125,6 +125,8 @@ pub struct SearchRequest {
     pub now: i64,
     /// The notes that the user starred.
     pub starred: Arc<HashSet<DocId>>,
+    /// Name of the only volume whose passages are found; `None` for all.
+    pub volume: Option<String>,
     /// Name of the fork that the query is made in, if it is; see [`SearchAnswer::without_forks`].
     pub fork: Option<String>,
     /// Whether each passage is its own hit, instead of each note by its best passage.
@@ -289,6 +291,7 @@ impl FullTextIndex {
         let searcher = self.searcher();
         let query = ParsedQuery::parse(&ask.text);
         let admitted = filter::admitted_passages(&searcher, &self.fields, &query)?;
+        let admitted = filter::passages_in_volume(&searcher, &self.fields, ask.volume.as_deref(), admitted)?;
         let mut words = query.ranking_words();
         if ask.typing
             && ask.text.ends_with(|last: char| last.is_alphanumeric() || last == '_')

@@ -76,10 +76,11 @@ impl FullTextIndex {
     ///
     /// # Errors
     /// Returns an error if the index is damaged.
-    pub fn related_notes(&self, note: DocId, limit: usize) -> Result<Vec<NoteHit>, IndexError> {
+    pub fn related_notes(&self, note: DocId, limit: usize, volume: Option<&str>) -> Result<Vec<NoteHit>, IndexError> {
         let searcher = self.searcher();
         let own: HashSet<DocAddress> = self.passages_of(&searcher, note)?.into_iter().collect();
         let public = crate::filter::public_passages(&searcher, &self.fields)?;
+        let public = crate::filter::passages_in_volume(&searcher, &self.fields, volume, public)?;
         let near = {
             let field = self.vector_field(&searcher)?;
             let mut mean: Vec<f32> = Vec::new();

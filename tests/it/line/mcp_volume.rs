@@ -301,6 +301,33 @@ fn a_token_for_one_volume_works_in_it() {
 }
 
 #[test]
+fn a_search_in_one_volume_finds_what_another_has_a_thousand_better_hits_for() {
+    let house = notes();
+    let log = format!("# Log\n\n{}A lighthouse.\n", "Words that say nothing of it. ".repeat(30));
+    house.write("notes/Log.md", log.as_bytes());
+    for number in 0..1_100 {
+        let text = format!("# Lighthouse {number}\n\nA lighthouse, and a lighthouse.\n");
+        house.write(&format!("another/Lighthouse {number}.md"), text.as_bytes());
+    }
+    house.run(&["open", "another"]).code(0);
+    let all = house.json(&["search", "lighthouse", "--limit", "1000"]);
+    assert!(all.as_array().is_some_and(|all| all.iter().all(|hit| hit["volume"] == "another")), "{all}");
+    let one = house.json(&["search", "lighthouse", "--volume", "notes"]);
+    assert_eq!(one[0]["title"], "Log", "{one}");
+    house.run(&["search", "lighthouse", "--volume", "nowhere"]).refused(2, "no volume “nowhere”");
+    let related = house.json(&["related", "another:Lighthouse 7.md", "--volume", "notes"]);
+    assert!(related.as_array().is_some_and(|all| all.iter().all(|hit| hit["volume"] == "notes")), "{related}");
+    let own = token(&house, "own", &["--volume", "notes"]);
+    let server = Server::new(&house);
+    let found = server.get(&own, "/api/v1/search?query=lighthouse").code(200).json();
+    assert_eq!(found["hits"][0]["title"], "Log", "{found}");
+    let client = HttpClient::new(&server, &own, json!({}));
+    let found = client.call("search_notes", json!({"query": "lighthouse"}));
+    assert_eq!(found["structuredContent"]["hits"][0]["title"], "Log", "{found}");
+    server.end();
+}
+
+#[test]
 fn runs_and_what_they_wait_for_are_those_of_the_volume() {
     let model = agents::model(|turn, body| {
         let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -58,7 +58,7 @@ impl RelatedNotes {
             }
             self.asked = Some((note, revision, Instant::now()));
             let wake = ctx.clone();
-            self.wait = Some(search.find_related(note, MAX_RELATED_NOTES, move || wake.request_repaint()));
+            self.wait = Some(search.find_related(note, (MAX_RELATED_NOTES, None), move || wake.request_repaint()));
         }
         let Some(wait) = &self.wait else { return };
         match wait.try_recv() {

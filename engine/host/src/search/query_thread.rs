@@ -57,7 +57,7 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
     let found = |ask: &SearchRequest| -> anyhow::Result<SearchAnswer> {
         let wide = &ask.widened_for_forks(&forks);
         catch_index_panic(|| match question.related {
-            Some(note) => index.related_notes(note, wide.limit).map(|hits| SearchAnswer {
+            Some(note) => index.related_notes(note, wide.limit, wide.volume.as_deref()).map(|hits| SearchAnswer {
                 hits,
                 by_meaning: true,
                 ..SearchAnswer::default()
