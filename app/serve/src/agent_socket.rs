@@ -5,7 +5,8 @@
 //! token with a WebSocket, so `init` can bring it as `apiKey`.
 
 use crate::access_tokens::AccessToken;
-use crate::agent_socket_calls::{SocketCalls, TOO_MANY_FRONT_ENDS};
+use crate::agent_socket_calls::{FrontEndPlace, SocketCalls, TOO_MANY_FRONT_ENDS};
+use crate::client_rates::ClientNetwork;
 use crate::clock::unix_millis;
 use crate::http_state::HttpState;
 use crate::problem::ProblemDetails;
@@ -21,7 +22,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// Maximum length of a client's message in bytes.
@@ -146,6 +147,7 @@ fn parse_call(text: &str) -> Result<SocketCall, SocketCallError> {
 pub(crate) async fn open_agent_socket(
     State(state): State<Arc<HttpState>>,
     token: Option<Extension<AccessToken>>,
+    Extension(network): Extension<ClientNetwork>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let upgrade = match upgrade {
@@ -156,27 +158,30 @@ pub(crate) async fn open_agent_socket(
         }
     };
     // Who doesn't say who it is takes no place from those who do.
-    let places = if token.is_some() { &state.sockets } else { &state.unnamed_sockets };
-    let Ok(place) = places.clone().try_acquire_owned() else {
+    let place: Option<FrontEndPlace> = match token {
+        Some(_) => state.sockets.clone().try_acquire_owned().ok().map(|place| Box::new(place) as FrontEndPlace),
+        None => state.unnamed_sockets.take(network).map(|place| Box::new(place) as FrontEndPlace),
+    };
+    let Some(place) = place else {
         return ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_FRONT_ENDS).into_response();
     };
     upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES)
-        .on_upgrade(move |socket| serve_socket(state, token.map(|Extension(token)| token), socket, place))
+        .on_upgrade(move |socket| serve_socket(state, (token.map(|Extension(token)| token), network), socket, place))
 }
 
 async fn serve_socket(
     state: Arc<HttpState>,
-    token: Option<AccessToken>,
+    client: (Option<AccessToken>, ClientNetwork),
     socket: WebSocket,
-    place: OwnedSemaphorePermit,
+    place: FrontEndPlace,
 ) {
     let (mut sink, mut stream) = socket.split();
     let (queue, mut queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let is_slow = Arc::new(AtomicBool::new(false));
     let sender = SocketSender { queue: queue.clone(), is_slow: is_slow.clone() };
-    let calls = Arc::new(SocketCalls::new(state.clone(), token, sender.clone(), place));
+    let calls = Arc::new(SocketCalls::new(state.clone(), client, sender.clone(), place));
     let writer = tokio::spawn(async move {
         while let Some(message) = queued.recv().await {
             let is_last = matches!(message, Message::Close(_));

@@ -6,6 +6,7 @@ use crate::agent_socket::{
     CALL_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, NOT_ALLOWED, SocketCall, SocketCallError, SocketSender,
 };
 use crate::audit_log::AuditEntry;
+use crate::client_rates::ClientNetwork;
 use crate::clock::unix_millis;
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_guard::{AGENT_SOCKET_PATH, check_shown_token};
@@ -21,7 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Maximum number of runs of one socket at the same time.
 const MAX_SOCKET_RUNS: usize = 4;
@@ -107,11 +107,14 @@ struct SocketRun {
     is_cancelled: bool,
 }
 
+/// A place among the front ends. It's free again when this is dropped.
+pub(crate) type FrontEndPlace = Box<dyn Send + Sync>;
+
 #[derive(Default)]
 struct SocketState {
     token: Option<AccessToken>,
     /// Its place among the front ends; before `init`, among those who haven't said yet who they are.
-    place: Option<OwnedSemaphorePermit>,
+    place: Option<FrontEndPlace>,
     has_init: bool,
     volume: Option<String>,
     /// The only model that is asked.
@@ -127,6 +130,7 @@ struct SocketState {
 /// The calls of one socket.
 pub(crate) struct SocketCalls {
     state: Arc<HttpState>,
+    network: ClientNetwork,
     sender: SocketSender,
     own: Mutex<SocketState>,
 }
@@ -170,13 +174,13 @@ impl SocketState {
 impl SocketCalls {
     pub(crate) fn new(
         state: Arc<HttpState>,
-        token: Option<AccessToken>,
+        (token, network): (Option<AccessToken>, ClientNetwork),
         sender: SocketSender,
-        place: OwnedSemaphorePermit,
+        place: FrontEndPlace,
     ) -> SocketCalls {
         let mut own = SocketState { token, place: Some(place), ..SocketState::default() };
         own.begin_session();
-        SocketCalls { state, sender, own: Mutex::new(own) }
+        SocketCalls { state, network, sender, own: Mutex::new(own) }
     }
 
     fn own(&self) -> MutexGuard<'_, SocketState> {
@@ -267,7 +271,7 @@ impl SocketCalls {
     async fn init(&self, given: InitParams) -> Result<Value, SocketCallError> {
         no_nul([given.api_key.as_deref(), given.model.as_deref(), given.volume.as_deref()])?;
         let token = match &given.api_key {
-            Some(shown) => check_shown_token(&self.state, shown)?,
+            Some(shown) => check_shown_token(&self.state, shown, self.network)?,
             None => {
                 let why = "send a token of `tracebook tokens create` as apiKey, or in the header Authorization";
                 self.own().token.clone().ok_or_else(|| SocketCallError::new(NOT_ALLOWED, why))?
@@ -284,7 +288,8 @@ impl SocketCalls {
         let mut own = self.own();
         if own.token.is_none() {
             let place = self.state.sockets.clone().try_acquire_owned();
-            own.place = Some(place.map_err(|_| SocketCallError::new(CALL_FAILED, TOO_MANY_FRONT_ENDS))?);
+            let place = place.map_err(|_| SocketCallError::new(CALL_FAILED, TOO_MANY_FRONT_ENDS))?;
+            own.place = Some(Box::new(place));
         }
         own.token = Some(token);
         own.has_init = true;

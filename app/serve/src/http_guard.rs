@@ -6,6 +6,7 @@
 use crate::access_tokens::{AccessToken, TokenRefusal, TokenScope};
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH};
 use crate::audit_log::AuditEntry;
+use crate::client_rates::ClientNetwork;
 use crate::clock::unix_millis;
 use crate::companion::{self, BrowserSession};
 use crate::http_state::HttpState;
@@ -99,7 +100,11 @@ fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri, version: Versio
 }
 
 /// Returns the session of a browser; `None` without a cookie.
-fn check_browser(state: &HttpState, headers: &HeaderMap) -> Result<Option<BrowserSession>, ProblemDetails> {
+fn check_browser(
+    state: &HttpState,
+    headers: &HeaderMap,
+    network: ClientNetwork,
+) -> Result<Option<BrowserSession>, ProblemDetails> {
     let Some(shown) = companion::session_cookie(headers, state.has_tls) else { return Ok(None) };
     match state.tokens.check_browser(&shown, unix_millis()) {
         Ok(token) if state.rates.check_key(&token.id).is_err() => Err(too_many("too many requests from this browser")),
@@ -107,9 +112,9 @@ fn check_browser(state: &HttpState, headers: &HeaderMap) -> Result<Option<Browse
         Err(error @ TokenRefusal::Unreadable) => {
             Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
         }
-        Err(TokenRefusal::Unknown | TokenRefusal::Expired) => match state.refusals.check() {
-            Ok(()) => Ok(None),
-            Err(_) => Err(too_many("too many requests without a valid session")),
+        Err(TokenRefusal::Unknown | TokenRefusal::Expired) => match state.refusals.admits(network) {
+            true => Ok(None),
+            false => Err(too_many("too many requests without a valid session")),
         },
     }
 }
@@ -125,34 +130,40 @@ fn check_origin_named(method: &Method, headers: &HeaderMap) -> Result<(), Proble
 }
 
 /// Returns what a shown token allows. Who shows wrong ones too often is told to wait.
-pub(crate) fn check_shown_token(state: &HttpState, shown: &str) -> Result<AccessToken, ProblemDetails> {
+pub(crate) fn check_shown_token(
+    state: &HttpState,
+    shown: &str,
+    network: ClientNetwork,
+) -> Result<AccessToken, ProblemDetails> {
     match state.tokens.check(shown, unix_millis()) {
         Ok(token) if state.rates.check_key(&token.id).is_err() => Err(too_many("too many requests with this token")),
         Ok(token) => Ok(token),
         Err(error @ TokenRefusal::Unreadable) => {
             Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
         }
-        Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => Err(unauthorized(state, error.to_string())),
+        Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => {
+            Err(unauthorized(state, network, error.to_string()))
+        }
     }
 }
 
-fn unauthorized(state: &HttpState, why: String) -> ProblemDetails {
-    match state.refusals.check() {
-        Ok(()) => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
+fn unauthorized(state: &HttpState, network: ClientNetwork, why: String) -> ProblemDetails {
+    match state.refusals.admits(network) {
+        true => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
             .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"tracebook\""),
         // Guessing is hopeless; this only keeps it from using the machine.
-        Err(_) => too_many("too many requests without a valid token"),
+        false => too_many("too many requests without a valid token"),
     }
 }
 
 /// Returns the token that a request shows.
-fn check_token(state: &HttpState, headers: &HeaderMap) -> Result<AccessToken, ProblemDetails> {
+fn check_token(state: &HttpState, headers: &HeaderMap, network: ClientNetwork) -> Result<AccessToken, ProblemDetails> {
     let shown = header_text(headers, &header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
-    let shown = shown.ok_or_else(|| unauthorized(state, "send a token: `Authorization: Bearer TOKEN`".to_owned()))?;
-    check_shown_token(state, shown)
+    let missing = || unauthorized(state, network, "send a token: `Authorization: Bearer TOKEN`".to_owned());
+    check_shown_token(state, shown.ok_or_else(missing)?, network)
 }
 
 fn too_many(why: &str) -> ProblemDetails {
@@ -168,15 +179,15 @@ enum Admitted {
 }
 
 /// Admits a request for what needs no token, unless there were too many.
-fn admit_anyone(state: &HttpState) -> Result<Admitted, ProblemDetails> {
-    match state.open_requests.check() {
-        Ok(()) => Ok(Admitted::Anyone),
-        Err(_) => Err(too_many("too many requests without a token")),
+fn admit_anyone(state: &HttpState, network: ClientNetwork) -> Result<Admitted, ProblemDetails> {
+    match state.open_requests.admits(network) {
+        true => Ok(Admitted::Anyone),
+        false => Err(too_many("too many requests without a token")),
     }
 }
 
 /// Decides who makes a request, and whether it's answered.
-fn admit(state: &HttpState, request: &Request) -> Result<Admitted, ProblemDetails> {
+fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result<Admitted, ProblemDetails> {
     if state.connections() > MAX_CONNECTIONS {
         return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"));
     }
@@ -186,12 +197,15 @@ fn admit(state: &HttpState, request: &Request) -> Result<Admitted, ProblemDetail
         // A front end in a browser can't send a token with a WebSocket; its first message brings it.
         let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
         let is_open = method == Method::GET && (OPEN_PATHS.contains(&path) || brings_token);
-        return if is_open { admit_anyone(state) } else { check_token(state, headers).map(Admitted::Program) };
+        return match is_open {
+            true => admit_anyone(state, network),
+            false => check_token(state, headers, network).map(Admitted::Program),
+        };
     }
     check_origin_named(method, headers)?;
-    match check_browser(state, headers)? {
+    match check_browser(state, headers, network)? {
         Some(session) => Ok(Admitted::Browser(session)),
-        None if companion::is_open_path(path) => admit_anyone(state),
+        None if companion::is_open_path(path) => admit_anyone(state, network),
         None => Err(ProblemDetails::new(StatusCode::UNAUTHORIZED, "This browser isn't paired.")),
     }
 }
@@ -206,7 +220,9 @@ pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Requ
         path if companion::is_linked_page(path) => path.to_owned(),
         _ => request.uri().path_and_query().map(|path| path.as_str().to_owned()).unwrap_or_default(),
     };
-    let (token, mut response) = match admit(&state, &request) {
+    let network = ClientNetwork::of_request(&request);
+    request.extensions_mut().insert(network);
+    let (token, mut response) = match admit(&state, &request, network) {
         Err(problem) if is_program => (None, problem.into_response()),
         Err(problem) => (None, companion::refusal_page(&problem)),
         Ok(Admitted::Anyone) => (None, next.run(request).await),

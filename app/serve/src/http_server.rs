@@ -194,7 +194,7 @@ async fn start_tcp(
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    let service = router.into_make_service();
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let files = match &settings.tls {
         None => None,
         Some(TlsSource::Files(files)) => Some(files.clone()),

@@ -3,6 +3,7 @@
 use crate::access_tokens::{AccessToken, TokenScope, TokenStore};
 use crate::approval_requests::ApprovalRequests;
 use crate::audit_log::AuditLog;
+use crate::client_rates::{NetworkPlaces, NetworkRates};
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::companion::companion_state::CompanionState;
 use crate::event_feed::EventFeed;
@@ -18,7 +19,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use futures_util::StreamExt;
-use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::num::NonZeroU32;
@@ -42,17 +43,18 @@ pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Requests a second of one token, and how many may come at once.
 const REQUESTS_PER_SECOND: u32 = 200;
 const REQUEST_BURST: u32 = 1_000;
-/// Requests a second without a valid token, and how many may come at once.
+/// Requests a second of one network without a valid token, and how many may come at once.
 const REFUSALS_PER_SECOND: u32 = 20;
 const REFUSAL_BURST: u32 = 200;
-/// Requests a second for what needs no token, and how many may come at once.
+/// Requests a second of one network for what needs no token, and how many may come at once.
 const OPEN_REQUESTS_PER_SECOND: u32 = 50;
 const OPEN_REQUEST_BURST: u32 = 400;
 
 /// Maximum number of front ends that are connected at `/api/v1/agent`.
 const MAX_AGENT_SOCKETS: usize = 32;
-/// Maximum number of connections there that haven't shown a token yet.
-const MAX_UNNAMED_SOCKETS: usize = 16;
+/// Maximum number of connections there that haven't shown a token yet, of all and of one network.
+const MAX_UNNAMED_SOCKETS: usize = 64;
+const MAX_UNNAMED_SOCKETS_OF_NETWORK: usize = 16;
 
 /// What the handlers of HTTP requests share.
 pub(crate) struct HttpState {
@@ -65,9 +67,9 @@ pub(crate) struct HttpState {
     pub(crate) host_names: Vec<String>,
     pub(crate) has_tls: bool,
     pub(crate) rates: DefaultKeyedRateLimiter<String>,
-    pub(crate) refusals: DefaultDirectRateLimiter,
+    pub(crate) refusals: NetworkRates,
     /// The rate of requests for what needs no token.
-    pub(crate) open_requests: DefaultDirectRateLimiter,
+    pub(crate) open_requests: NetworkRates,
     pub(crate) feed: Arc<EventFeed>,
     pub(crate) tasks: Arc<TaskQueue>,
     pub(crate) mcp: HttpMcpServers,
@@ -79,8 +81,8 @@ pub(crate) struct HttpState {
     pub(crate) slots: Arc<Semaphore>,
     /// One permit for each front end that may be connected at `/api/v1/agent`.
     pub(crate) sockets: Arc<Semaphore>,
-    /// One permit for each connection there that hasn't shown a token yet.
-    pub(crate) unnamed_sockets: Arc<Semaphore>,
+    /// One place for each connection there that hasn't shown a token yet.
+    pub(crate) unnamed_sockets: Arc<NetworkPlaces>,
     /// Folder of the workspace.
     pub(crate) workspace: PathBuf,
     /// Counts open connections; set when the servers start.
@@ -106,8 +108,8 @@ impl HttpState {
             host_names,
             has_tls,
             rates: RateLimiter::keyed(quota(REQUESTS_PER_SECOND, REQUEST_BURST)),
-            refusals: RateLimiter::direct(quota(REFUSALS_PER_SECOND, REFUSAL_BURST)),
-            open_requests: RateLimiter::direct(quota(OPEN_REQUESTS_PER_SECOND, OPEN_REQUEST_BURST)),
+            refusals: NetworkRates::new(quota(REFUSALS_PER_SECOND, REFUSAL_BURST)),
+            open_requests: NetworkRates::new(quota(OPEN_REQUESTS_PER_SECOND, OPEN_REQUEST_BURST)),
             feed: feed.clone(),
             tasks: Arc::new(TaskQueue::new(commands.clone())),
             mcp: HttpMcpServers::new(commands.clone(), feed, TokenStore::new(workspace)),
@@ -117,7 +119,7 @@ impl HttpState {
             approvals,
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
             sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
-            unnamed_sockets: Arc::new(Semaphore::new(MAX_UNNAMED_SOCKETS)),
+            unnamed_sockets: NetworkPlaces::new(MAX_UNNAMED_SOCKETS, MAX_UNNAMED_SOCKETS_OF_NETWORK),
             workspace: std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned()),
             connection_count: OnceLock::new(),
             commands,

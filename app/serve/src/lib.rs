@@ -17,6 +17,7 @@ mod api_patterns;
 mod approval_requests;
 mod audit_log;
 mod byte_ranges;
+mod client_rates;
 mod client_roots;
 mod clock;
 mod command_calls;

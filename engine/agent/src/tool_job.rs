@@ -416,6 +416,22 @@ pub enum GitProgramJob {
     },
 }
 
+impl GitProgramJob {
+    /// Returns whether it may change any file of the folder, whichever ones Git finds.
+    pub fn changes_any_file(&self) -> bool {
+        match self {
+            GitProgramJob::Pull { .. } | GitProgramJob::Merge { .. } => true,
+            GitProgramJob::Stash { action } => *action != GitStashAction::List,
+            // A new branch begins where the folder is.
+            GitProgramJob::Switch { create, .. } => !create,
+            GitProgramJob::Fetch
+            | GitProgramJob::Push
+            | GitProgramJob::CommitAndPush { .. }
+            | GitProgramJob::Clone { .. } => false,
+        }
+    }
+}
+
 /// What is done with stashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

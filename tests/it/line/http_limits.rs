@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 
 const VOLUMES: &str = "/api/v1/volumes";
 /// Beyond this number of connections, requests are refused.
@@ -303,19 +304,97 @@ fn memory_of(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
 }
 
-/// Connects with a small buffer, which is soon full of what isn't read.
-fn connect_with_small_buffer(server: &Server) -> TcpStream {
+/// Connects with a socket that was set up in another way.
+fn connect_by(server: &Server, set_up: impl Fn(&TcpSocket) -> std::io::Result<()>) -> TcpStream {
     let address = server.address.parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let connected: std::io::Result<TcpStream> = runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4()?;
-        socket.set_recv_buffer_size(32 << 10)?;
+        let socket = TcpSocket::new_v4()?;
+        set_up(&socket)?;
         socket.connect(address).await?.into_std()
     });
     let stream = connected.expect("connected");
     stream.set_nonblocking(false).expect("set");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
     stream
+}
+
+/// Connects with a small buffer, which is soon full of what isn't read.
+fn connect_with_small_buffer(server: &Server) -> TcpStream {
+    connect_by(server, |socket| socket.set_recv_buffer_size(32 << 10))
+}
+
+/// Connects from another address, as another machine would.
+fn connect_from(server: &Server, address: &str) -> TcpStream {
+    let address = format!("{address}:0").parse().expect("an address");
+    connect_by(server, |socket| socket.bind(address))
+}
+
+#[test]
+fn a_stranger_locks_out_no_other() {
+    let house = notes();
+    let server = Server::new(&house);
+    let ask = |path: &str| {
+        let mut stream = connect_from(&server, "127.0.0.2");
+        stream.write_all(request_text(&server.address, "x", "GET", path, &[], "").as_bytes()).expect("sent");
+        Answer::read(&mut stream).status
+    };
+    for (path, status) in [(VOLUMES, 401_u16), ("/api/v1/docs.css", 200)] {
+        let answers = ask_often(&server, "x", path, 1_600);
+        assert!(count_status(&answers, 429) > 0, "{path}: nobody is limited");
+        let others: Vec<u16> = (0..30).map(|_| ask(path)).collect();
+        assert_eq!(others, [status; 30], "{path}");
+    }
+    // The same holds for front ends that don't say who they are.
+    let open = |from: &str| {
+        let mut stream = connect_from(&server, from);
+        let head = format!(
+            "GET /api/v1/agent HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            server.address
+        );
+        stream.write_all(head.as_bytes()).expect("sent");
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).expect("an answer");
+        (stream, status.ends_with(b"101"))
+    };
+    let many: Vec<(TcpStream, bool)> = (0..20).map(|_| open("127.0.0.3")).collect();
+    assert_eq!(many.iter().filter(|(_, is_open)| *is_open).count(), 16);
+    assert!(open("127.0.0.4").1);
+    server.end();
+}
+
+#[test]
+fn a_token_that_asks_often_pushes_no_other_out_of_the_log() {
+    // Each entry has about a thousand bytes; one token gets a mebibyte of a file.
+    const COUNT: usize = 1_600;
+    const MAX_SHARE_BYTES: usize = 1 << 20;
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let eager = token(&house, "eager", &[]);
+    let admin = token(&house, "admin", &["--scopes", "admin"]);
+    let path = format!("/api/v1/tokens?{}", "x".repeat(1_200));
+    let size = |name: &str| house.read(name).len();
+    for beyond_share in [10_000, 1_000_000] {
+        let server = Server::new(&house);
+        server.get(&read, VOLUMES).code(200);
+        ask_often(&server, &eager, &path, COUNT);
+        server.get(&read, VOLUMES).code(200);
+        let page = server.get(&admin, "/api/v1/audit?limit=1000").code(200).json();
+        let next = page["next_cursor"].as_str().expect("more").to_owned();
+        assert_eq!(page["entries"][0]["path"], VOLUMES, "{}", page["entries"][0]);
+        let more = server.get(&admin, &format!("/api/v1/audit?limit=1000&cursor={next}")).code(200).json();
+        let long = |page: &Value| {
+            let entries = page["entries"].as_array().expect("a list").clone();
+            entries.iter().filter(|entry| entry["path"].as_str().is_some_and(|path| path.len() == 1_000)).count()
+        };
+        // What is beyond its share is in a log of its own, also after a restart; the server reads them as one.
+        assert!(long(&page) > 990 && long(&more) >= 600, "{} {}", long(&page), long(&more));
+        assert!(size("W/access-log.jsonl") < MAX_SHARE_BYTES + 10_000, "{}", size("W/access-log.jsonl"));
+        // A thousand requests at once are answered, and few more; the others have no place there.
+        assert!(size("W/access-busy-tokens.jsonl") > beyond_share, "{}", size("W/access-busy-tokens.jsonl"));
+        server.end();
+    }
 }
 
 #[test]

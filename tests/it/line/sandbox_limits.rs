@@ -253,6 +253,37 @@ fn git_tools_leave_out_hidden_files() {
 }
 
 #[test]
+fn git_changes_no_file_where_paths_are_closed() {
+    let push = ("git_stash", json!({"action": "push"}));
+    let told = |call: &(&'static str, Value), limits: &str| {
+        let house = limited(call.clone(), limits, &FILES);
+        with_remote(&house);
+        let notes = house.path("notes");
+        git(&notes, &["switch", "-qc", "idea"]);
+        house.write("notes/lib/b.txt", b"idea\n");
+        git(&notes, &["commit", "-qam", "Idea"]);
+        git(&notes, &["switch", "-q", "main"]);
+        house.write("notes/a.md", b"# Bee\n");
+        let said = answer(&house, call.0);
+        let read = |name: &str| String::from_utf8(house.read(name)).expect("text");
+        (said, read("notes/a.md"), read("notes/lib/b.txt"))
+    };
+    for (call, limits) in [
+        (push.clone(), "writable: [out]"),
+        (push.clone(), "hidden: [keys]"),
+        (("git_merge", json!({"branch": "idea"})), "read_only: [lib]"),
+        (("git_switch", json!({"branch": "idea"})), "writable: [out]"),
+        (("git_pull", json!({})), "writable: [out]"),
+    ] {
+        let (said, note, file) = told(&call, limits);
+        assert!(said.contains("closes some; the user has to do this"), "{call:?} {limits}: {said}");
+        assert_eq!((note.as_str(), file.as_str()), ("# Bee\n", "lib\n"), "{call:?} {limits}: {said}");
+    }
+    let (said, note, _) = told(&push, "memory_mb: 2000");
+    assert_eq!(note, "# A\n", "{said}");
+}
+
+#[test]
 fn cells_keep_to_the_limits_of_the_configuration() {
     let attempt = "def attempt(act):\n    try: print(act())\n    except (OSError, MemoryError) as error: \
                    print(type(error).__name__)\n";

@@ -2,6 +2,7 @@
 
 use super::companion_session::{CheckedForm, CompanionCaller, CompanionError, remove_cookie, set_cookie};
 use super::page_layout::{PageSection, bare_page, form_token_field, page, see_other, shown_time};
+use crate::client_rates::ClientNetwork;
 use crate::clock::unix_millis;
 use crate::http_state::{HttpState, UrlQuery};
 use crate::pairing::PairingRefusal;
@@ -68,9 +69,10 @@ pub(super) async fn show_pairing(UrlQuery(query): UrlQuery<PairQuery>, request: 
 
 /// Exchanges a one-time code for a session.
 pub(super) async fn pair(State(state): State<Arc<HttpState>>, request: Request) -> Result<Response, CompanionError> {
+    let network = ClientNetwork::of_request(&request);
     let form = CheckedForm::receive(request, &state).await?;
     let (code, name) = (form.text("code").to_owned(), form.text("name").to_owned());
-    if code.len() > MAX_CODE_BYTES || state.refusals.check().is_err() {
+    if code.len() > MAX_CODE_BYTES || !state.refusals.admits(network) {
         let why = "Too many codes were tried. Wait a moment, and try again.";
         return Err(ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, why).into());
     }

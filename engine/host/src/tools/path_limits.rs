@@ -2,7 +2,7 @@
 
 use crate::fs::confined_dir::normalize_path;
 use agent::config::{SandboxLimits, SandboxPaths};
-use agent::tool_job::{GitJob, ToolJob};
+use agent::tool_job::{GitJob, GitProgramJob, ToolJob};
 use anyhow::bail;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,11 @@ pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Re
         ToolJob::Replace { root, path, .. }
         | ToolJob::Amend { root, path, .. }
         | ToolJob::Remove { root, path }
-        | ToolJob::Restore { root, path, .. } => (root, path, true),
+        | ToolJob::Restore { root, path, .. }
+        | ToolJob::GitProgram { root, what: GitProgramJob::Clone { directory: path, .. }, .. } => (root, path, true),
+        ToolJob::GitProgram { what, .. } if what.changes_any_file() && !paths.is_empty() => {
+            bail!("Git may change any file here, and `sandbox` in config.yaml closes some; the user has to do this")
+        }
         ToolJob::ProgramReport { .. }
         | ToolJob::MemoryLog { .. }
         | ToolJob::Search { .. }
