@@ -186,7 +186,7 @@ impl KeptAnswers {
                 });
             }
             let count: i64 = database.query_row("SELECT count(*) FROM answers", [], |row| row.get(0))?;
-            if count >= MAX_KEPT_ANSWERS && drop_oldest(database)? == 0 {
+            if count >= MAX_KEPT_ANSWERS && drop_oldest(database, "count(*)")? == 0 {
                 return Ok(KeyUse::Full);
             }
             let values = params![token, key, fingerprint.as_bytes(), now];
@@ -208,7 +208,7 @@ impl KeptAnswers {
             database.execute(change, values)?;
             let size = "SELECT coalesce(sum(length(body)), 0) FROM answers";
             while database.query_row(size, [], |row| row.get::<_, i64>(0))? > MAX_KEPT_BYTES {
-                if drop_oldest(database)? == 0 {
+                if drop_oldest(database, "sum(length(body))")? == 0 {
                     break;
                 }
             }
@@ -217,9 +217,12 @@ impl KeptAnswers {
     }
 }
 
-/// Forgets the oldest answer. Returns how many were forgotten.
-fn drop_oldest(database: &Connection) -> rusqlite::Result<usize> {
-    let oldest = "SELECT rowid FROM answers WHERE status IS NOT NULL ORDER BY begun, rowid LIMIT 1";
+/// Forgets the oldest answer of the token that has most by this measure, so that no token pushes out what others have.
+/// Returns how many were forgotten.
+fn drop_oldest(database: &Connection, measure: &str) -> rusqlite::Result<usize> {
+    let ended = "FROM answers WHERE status IS NOT NULL";
+    let token = format!("SELECT token {ended} GROUP BY token ORDER BY {measure} DESC LIMIT 1");
+    let oldest = format!("SELECT rowid {ended} AND token = ({token}) ORDER BY begun, rowid LIMIT 1");
     database.execute(&format!("DELETE FROM answers WHERE rowid = ({oldest})"), [])
 }
 

@@ -398,6 +398,29 @@ fn a_token_that_asks_often_pushes_no_other_out_of_the_log() {
 }
 
 #[test]
+fn a_token_that_sends_many_keys_pushes_out_no_answer_of_another() {
+    const MAX_KEPT_ANSWERS: usize = 1_000;
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let eager = token(&house, "eager", &[]);
+    let server = Server::new(&house);
+    let send = |token: &str, key: &str, body: &Value| {
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
+        server.send(token, "POST", "/api/v1/todos/check", &headers, &body.to_string())
+    };
+    let todo = json!({"volume": "notes", "path": "Boat.md", "text": "Paint the hull", "at": 0});
+    let first = send(&write, "mine", &todo).code(200);
+    assert_eq!(first.json()["done"], true);
+    // A refusal is an answer, which is kept.
+    for number in 0..MAX_KEPT_ANSWERS + 20 {
+        send(&eager, &number.to_string(), &json!({})).refused(403, "`write`");
+    }
+    let again = send(&write, "mine", &todo).code(200);
+    assert_eq!((again.json(), again.header("Idempotency-Replayed")), (first.json(), Some("true".to_owned())));
+    server.end();
+}
+
+#[test]
 fn clients_that_do_not_read_a_large_file_cost_no_memory() {
     const CLIENTS: u64 = 20;
     const FILE_MIB: u64 = 30;

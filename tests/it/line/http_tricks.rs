@@ -5,6 +5,7 @@ use super::companion::Browser;
 use super::http_server::{Answer, Server, notes, token};
 use crate::program::House;
 use serde_json::{Map, Value, json};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 /// What is in planted files outside of all volumes, and in folders and files that are protected.
@@ -346,5 +347,42 @@ fn an_attachment_takes_the_place_of_no_folder_and_no_link() {
     house.fed(&["attachments", "put", "Pictures"], b"written").refused(2, "a folder with that name already exists");
     put("Pictures/mast.png", create).code(201);
     assert_eq!(house.read("notes/Pictures/mast.png"), b"written");
+    server.end();
+}
+
+#[test]
+fn no_request_is_smuggled_within_another() {
+    let house = notes();
+    let all = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let about = format!("Host: localhost\r\nAuthorization: Bearer {all}\r\n");
+    let put = "PUT /api/v1/volumes/notes/notes/Smuggled.md HTTP/1.1";
+    let smuggled = format!("{put}\r\n{about}If-None-Match: *\r\nContent-Length: 1\r\n\r\nx");
+    let whole = format!("Content-Length: {}", smuggled.len());
+    let chunked = "Transfer-Encoding: chunked";
+    for (lengths, begin) in [
+        // The chunks count, and the connection ends with the answer.
+        (format!("Content-Length: 0\r\n{chunked}"), "0\r\n\r\n"),
+        (format!("{chunked}\r\n{whole}"), "0\r\n\r\n"),
+        // What has no length that all read alike is refused.
+        (format!("{whole}\r\nContent-Length: 0"), ""),
+        (format!("Content-Length: 0\r\n{whole}"), ""),
+        ("Content-Length: +0".to_owned(), ""),
+        ("Content-Length : 0".to_owned(), ""),
+        (format!("{chunked}, identity"), "0\r\n\r\n"),
+        ("Transfer-Encoding: xchunked".to_owned(), "0\r\n\r\n"),
+    ] {
+        let request = format!("POST /api/v1/todos/check HTTP/1.1\r\n{about}{lengths}\r\n\r\n{begin}{smuggled}");
+        let mut stream = server.connect();
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut said = Vec::new();
+        // An end is an end, also an abrupt one; a timeout isn't.
+        if let Err(error) = stream.read_to_end(&mut said) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{lengths}");
+        }
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.starts_with("HTTP/1.1 4") && said.matches("HTTP/1.1 ").count() == 1, "{lengths}: {said}");
+        assert!(!house.path("notes/Smuggled.md").exists(), "{lengths}");
+    }
     server.end();
 }
