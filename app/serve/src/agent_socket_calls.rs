@@ -35,6 +35,8 @@ const MAX_CHAT_BYTES: usize = 512 << 10;
 const MAX_GITHUB_NAME_BYTES: usize = 100;
 /// Folder of the workspace that holds repositories of `load_repo`, as the seed lays them out.
 const REPOS_FOLDER: &str = "repos";
+/// Time before a failure is told.
+const FAILURE_DELAY: Duration = Duration::from_millis(50);
 /// Attempts to stop a run, and the time between them. It may not have begun yet.
 const STOP_ATTEMPTS: u32 = 100;
 const STOP_INTERVAL: Duration = Duration::from_millis(300);
@@ -214,7 +216,13 @@ impl SocketCalls {
             millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         match self.state.audit.record(entry) {
-            Ok(()) => result,
+            Ok(()) => {
+                if result.is_err() {
+                    // Few calls of a client are performed at the same time, so one that goes on is slowed down.
+                    tokio::time::sleep(FAILURE_DELAY).await;
+                }
+                result
+            }
             // What isn't recorded isn't answered.
             Err(_) => Err(SocketCallError::new(CALL_FAILED, "the audit log in the workspace can't be written")),
         }

@@ -31,18 +31,27 @@ const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
 /// Maximum number of open connections. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 2_048;
 
-/// Returns the host of an authority, without its port.
-fn host_name(authority: &str) -> &str {
-    if let Some(rest) = authority.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or_default();
-    }
-    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+/// In which browsers say which site a request is from.
+const FETCH_SITE_HEADER: &str = "sec-fetch-site";
+/// Headers that decide who asks and for what. Of several, another program might take another one.
+const SINGLE_HEADERS: [&str; 7] =
+    ["authorization", "content-type", "if-match", "if-none-match", "origin", "range", FETCH_SITE_HEADER];
+
+/// Returns the host of an authority, without its port. `None` if something else follows it.
+fn host_name(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(inner) => inner.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(host)
 }
 
 /// Returns whether a client may reach the server under this authority. A rebinding attack needs a name of its own, so
 /// addresses are fine.
 pub(crate) fn is_own_host(authority: &str, names: &[String]) -> bool {
-    let host = host_name(authority).trim_end_matches('.').to_ascii_lowercase();
+    let Some(host) = host_name(authority) else { return false };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
     host == "localhost" || host.parse::<IpAddr>().is_ok() || names.iter().any(|name| name.eq_ignore_ascii_case(&host))
 }
 
@@ -85,13 +94,17 @@ fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri, version: Versio
     if !is_own_host(host, &state.host_names) || authority.is_some_and(|own| own != host) {
         return forbidden("this server isn't known under that host; name it with `tracebook serve --host NAME`");
     }
+    if SINGLE_HEADERS.iter().any(|name| headers.get_all(*name).iter().count() > 1) {
+        let why = "a header that says who asks, or for what, was sent more than once";
+        return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
+    }
     if let Some(origin) = header_text(headers, &header::ORIGIN) {
         let scheme = if state.has_tls { "https" } else { "http" };
         if origin != format!("{scheme}://{host}") {
             return forbidden("requests of other sites are refused");
         }
     }
-    match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+    match headers.get(FETCH_SITE_HEADER).map(|site| site.as_bytes()) {
         None | Some(b"same-origin" | b"none") => Ok(()),
         // A link in a message may lead to the page for pairing, which shows and does nothing by itself.
         Some(_) if companion::is_linked_page(uri.path()) && header_text(headers, &header::ORIGIN).is_none() => Ok(()),
@@ -121,7 +134,7 @@ fn check_browser(
 
 /// Refuses to change anything for a request that doesn't say where it's from.
 fn check_origin_named(method: &Method, headers: &HeaderMap) -> Result<(), ProblemDetails> {
-    let is_named = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    let is_named = headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE_HEADER);
     if method == Method::GET || method == Method::HEAD || is_named {
         return Ok(());
     }
@@ -301,7 +314,10 @@ mod tests {
         for own in ["localhost", "LOCALHOST:7610", "127.0.0.1:7610", "[::1]:7610", "[::1]", "notes.example:1"] {
             assert!(is_own_host(own, &names), "{own}");
         }
-        for foreign in ["evil.example", "localhost.evil.example:7610", "127.0.0.1.evil.example", ""] {
+        let foreign = ["evil.example", "localhost.evil.example:7610", "127.0.0.1.evil.example", ""];
+        let odd =
+            ["localhost:7610@evil.example", "localhost:80:80", "[::1]x", "[::1", "[::1]:x", "::1", "localhost:+1"];
+        for foreign in foreign.into_iter().chain(odd) {
             assert!(!is_own_host(foreign, &names), "{foreign}");
         }
     }

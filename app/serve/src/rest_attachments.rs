@@ -11,7 +11,7 @@ use agent::secrets::secret_files::secret_file_kind;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -210,6 +210,7 @@ impl SentAttachment {
 pub(crate) async fn read_attachment(
     caller: ApiCaller,
     UrlPath((volume, path)): UrlPath<(String, String)>,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
@@ -219,7 +220,8 @@ pub(crate) async fn read_attachment(
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
     let is_same = header_text(&headers, header::IF_RANGE).is_none_or(|known| known == tag);
-    let range = header_text(&headers, header::RANGE).filter(|_| is_same);
+    // Only for GET do ranges mean something.
+    let range = header_text(&headers, header::RANGE).filter(|_| is_same && method == Method::GET);
     let size = found.bytes;
     let (status, first, end) = match wanted_bytes(range, size) {
         WantedBytes::Whole => (StatusCode::OK, 0, size),

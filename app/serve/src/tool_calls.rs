@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Names, in lowercase, of files from which coding agents take instructions: none of them may write its own.
-const INSTRUCTION_FILES: [&str; 4] = ["agents.md", "claude.md", "gemini.md", "skill.md"];
+const INSTRUCTION_FILES: [&str; 6] =
+    ["agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "skill.md"];
 
 /// Length of a page of a note in bytes, if the client doesn't say.
 const DEFAULT_PAGE_BYTES: u64 = 50_000;

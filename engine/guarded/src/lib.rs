@@ -94,8 +94,14 @@ const GUARDED_FILES: &[(&str, &str)] = &[
 ];
 
 /// Files that agents take as instructions, wherever they are, also in lower case.
-const INSTRUCTION_FILES: &[(&str, &str)] =
-    &[("AGENTS.md", "agents.md"), ("CLAUDE.md", "claude.md"), ("GEMINI.md", "gemini.md"), ("SKILL.md", "skill.md")];
+const INSTRUCTION_FILES: &[(&str, &str)] = &[
+    ("AGENTS.md", "agents.md"),
+    ("AGENTS.override.md", "agents.override.md"),
+    ("CLAUDE.md", "claude.md"),
+    ("CLAUDE.local.md", "claude.local.md"),
+    ("GEMINI.md", "gemini.md"),
+    ("SKILL.md", "skill.md"),
+];
 /// Such a file, as a reason.
 const INSTRUCTIONS_REASON: &str = "agents take it as instructions";
 

@@ -351,6 +351,37 @@ fn an_attachment_takes_the_place_of_no_folder_and_no_link() {
 }
 
 #[test]
+fn what_two_programs_could_read_in_two_ways_is_refused() {
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let own = format!("http://{}", server.address);
+    let bearer = format!("Bearer {read}");
+    for (name, value) in [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("If-Match", "*"),
+        ("If-None-Match", "*"),
+        ("Origin", own.as_str()),
+        ("Range", "bytes=0-0"),
+        ("Sec-Fetch-Site", "same-origin"),
+    ] {
+        let request = |count: usize| {
+            let headers = format!("{name}: {value}\r\n").repeat(count);
+            let bearer = if name == "Authorization" { String::new() } else { format!("Authorization: {bearer}\r\n") };
+            let host = format!("Host: {}\r\nConnection: close\r\n", server.address);
+            server.raw(format!("GET /api/v1/volumes HTTP/1.1\r\n{host}{bearer}{headers}\r\n").as_bytes())
+        };
+        request(1).code(200);
+        request(2).refused(400, "more than once");
+    }
+    for host in ["localhost:1@evil.example", "localhost:80:80", "[::1]evil.example", "[::1"] {
+        server.send(&read, "GET", "/api/v1/volumes", &[("Host", host)], "").refused(403, "isn't known under that host");
+    }
+    server.end();
+}
+
+#[test]
 fn no_request_is_smuggled_within_another() {
     let house = notes();
     let all = token(&house, "writer", &["--scopes", "read,write"]);
