@@ -346,6 +346,11 @@ fn a_repository_is_loaded_and_becomes_where_the_agent_works() {
     let loaded = front.good("load_repo", &json!({"owner": "ada", "repo": "sails"}));
     assert_eq!(loaded["folder"], house.path("W/repos/ada_sails").display().to_string());
     assert_eq!(std::fs::read(house.path("W/repos/ada_sails/Readme.md")).expect("cloned"), b"# Sails\n");
+    // Opening it adds nothing to what the repository has.
+    let entries = std::fs::read_dir(house.path("W/repos/ada_sails")).expect("a folder");
+    let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    names.sort();
+    assert_eq!(names, [".git", "Readme.md"]);
     front.good("chat", &json!({"message": "make it"}));
     assert_eq!(front.told("done")["ending"], "done");
     assert_eq!(std::fs::read(house.path("W/repos/ada_sails/Made.md")).expect("written"), b"# Made\n");
