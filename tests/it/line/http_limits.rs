@@ -234,6 +234,38 @@ fn a_running_cell_is_interrupted() {
     server.end();
 }
 
+#[test]
+fn tasks_are_canceled_while_they_wait_and_while_they_run() {
+    let model = agents::model(|_, _| (String::new(), vec![("shell", json!({"command": "echo made > made.txt"}))]));
+    let house = agents::house(&model, &[("Boat.md", "# Boat\n")]);
+    let all = token(&house, "all", &["--scopes", "read,agent"]);
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let begin = || {
+        let task = server.post(&all, "/api/v1/tasks", &json!({"description": "Make it"})).code(201).json();
+        task["id"].as_str().expect("an id").to_owned()
+    };
+    let cancel = |token: &str, id: &str| server.send(token, "DELETE", &format!("/api/v1/tasks/{id}"), &[], "");
+    let status = |id: &str| server.get(&all, &format!("/api/v1/tasks/{id}")).code(200).json()["status"].clone();
+    // Four run at a time, and wait for a decision. The fifth waits for one of them.
+    let tasks: Vec<String> = (0..5).map(|_| begin()).collect();
+    let pending = || server.get(&all, "/api/v1/approvals/pending").code(200).json();
+    until("four wait for a decision", || pending().as_array().is_some_and(|waiting| waiting.len() == 4));
+    cancel(&read, &tasks[0]).refused(403, "`agent`");
+    cancel(&all, &"0".repeat(32)).refused(404, "no such");
+    cancel(&all, &tasks[4]).code(204);
+    assert_eq!(status(&tasks[4]), "failed");
+    for task in &tasks[..4] {
+        cancel(&all, task).code(204);
+        until("it has failed", || status(task) == "failed");
+    }
+    // What is over stays as it was.
+    cancel(&all, &tasks[0]).code(204);
+    assert!(pending().as_array().is_some_and(Vec::is_empty), "{}", pending());
+    assert!(!house.path("notes/made.txt").exists());
+    server.end();
+}
+
 /// A client that sends one byte after the other.
 struct DrippingClient {
     stream: TcpStream,
