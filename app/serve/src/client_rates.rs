@@ -23,7 +23,7 @@ pub(crate) enum ClientNetwork {
 }
 
 impl ClientNetwork {
-    fn of_address(address: IpAddr) -> ClientNetwork {
+    pub(crate) fn of_address(address: IpAddr) -> ClientNetwork {
         ClientNetwork::Remote(match address.to_canonical() {
             IpAddr::V6(whole) => {
                 let mask = u128::MAX << (u128::BITS - IPV6_NETWORK_BITS);
@@ -74,6 +74,12 @@ impl NetworkPlaces {
     /// Makes `most` places, of which a network gets at most `most_of_one`.
     pub(crate) fn new(most: usize, most_of_one: usize) -> Arc<NetworkPlaces> {
         Arc::new(NetworkPlaces { taken: Mutex::default(), most, most_of_one })
+    }
+
+    /// Returns how many places a network has.
+    pub(crate) fn taken_by(&self, network: ClientNetwork) -> usize {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.get(&network).copied().unwrap_or_default()
     }
 
     /// Takes a place, if there is one.
@@ -144,6 +150,7 @@ mod tests {
         assert!(taken.0.is_some() && taken.1.is_some() && places.take(one).is_none());
         let last = places.take(other);
         assert!(last.is_some() && places.take(other).is_none());
+        assert_eq!([one, other, network("::1")].map(|network| places.taken_by(network)), [2, 1, 0]);
         drop((taken, last));
         assert!(places.taken.lock().expect("open").is_empty());
     }

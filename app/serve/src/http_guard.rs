@@ -28,7 +28,7 @@ const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
 /// How the paths of gRPC's services begin.
 #[cfg(feature = "grpc")]
 const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
-/// Maximum number of open connections. Beyond it, requests are refused.
+/// Maximum number of open connections of a network. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 2_048;
 
 /// In which browsers say which site a request is from.
@@ -201,7 +201,7 @@ fn admit_anyone(state: &HttpState, network: ClientNetwork) -> Result<Admitted, P
 
 /// Decides who makes a request, and whether it's answered.
 fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result<Admitted, ProblemDetails> {
-    if state.connections() > MAX_CONNECTIONS {
+    if state.connection_places.taken_by(network) > MAX_CONNECTIONS {
         return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"));
     }
     let (method, path, headers) = (request.method(), request.uri().path(), request.headers());

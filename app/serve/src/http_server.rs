@@ -4,6 +4,7 @@ use crate::command_calls::WorkspaceCommands;
 use crate::http_router::http_router;
 use crate::http_state::HttpState;
 use crate::pairing;
+use crate::placed_connections::PlaceAcceptor;
 use crate::tls_certificate::{self, CertificateError};
 use axum::Router;
 use axum_server::tls_rustls::RustlsConfig;
@@ -185,6 +186,7 @@ async fn start_tcp(
     settings: &HttpServerSettings,
     address: SocketAddr,
     router: Router,
+    acceptor: PlaceAcceptor,
     handle: Handle<SocketAddr>,
 ) -> Result<String, HttpServeError> {
     let failed = |source| HttpServeError::Listen { address: address.to_string(), source };
@@ -204,7 +206,7 @@ async fn start_tcp(
     };
     let Some(files) = files else {
         let server = with_limits(axum_server::from_tcp(listener).map_err(failed)?).handle(handle);
-        tokio::spawn(server.serve(service));
+        tokio::spawn(server.acceptor(acceptor).serve(service));
         return Ok(format!("http://{bound}"));
     };
     // Only the first call counts, and all crates choose the same provider.
@@ -216,7 +218,8 @@ async fn start_tcp(
     agreed.alpn_protocols = TLS_PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
     let config = RustlsConfig::from_config(Arc::new(agreed));
     let server = with_limits(axum_server::from_tcp_rustls(listener, config).map_err(failed)?).handle(handle);
-    tokio::spawn(server.map(|tls| tls.handshake_timeout(HEAD_TIMEOUT)).serve(service));
+    let server = server.map(|tls| tls.handshake_timeout(HEAD_TIMEOUT).acceptor(acceptor));
+    tokio::spawn(server.serve(service));
     Ok(format!("https://{bound}"))
 }
 
@@ -264,7 +267,8 @@ pub fn serve_http(
             local
         };
         if let Some(address) = settings.listen {
-            let url = start_tcp(settings, address, router, tcp.clone()).await?;
+            let acceptor = PlaceAcceptor { places: state.connection_places.clone() };
+            let url = start_tcp(settings, address, router, acceptor, tcp.clone()).await?;
             let shared = shared_url(&url, &settings.host_names);
             pairing::announce_address(&settings.workspace, &shared)?;
             (places.url, places.shared_url) = (Some(url), Some(shared));

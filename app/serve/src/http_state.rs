@@ -50,6 +50,9 @@ const REFUSAL_BURST: u32 = 200;
 const OPEN_REQUESTS_PER_SECOND: u32 = 50;
 const OPEN_REQUEST_BURST: u32 = 400;
 
+/// Maximum number of connections over TCP, of all and of one network. Requests are refused before.
+const MAX_PLACES: usize = 8_192;
+const MAX_PLACES_OF_NETWORK: usize = 2_304;
 /// Maximum number of front ends that are connected at `/api/v1/agent`.
 const MAX_AGENT_SOCKETS: usize = 32;
 /// Maximum number of connections there that haven't shown a token yet, of all and of one network.
@@ -85,6 +88,8 @@ pub(crate) struct HttpState {
     pub(crate) unnamed_sockets: Arc<NetworkPlaces>,
     /// Folder of the workspace.
     pub(crate) workspace: PathBuf,
+    /// One place for each connection over TCP.
+    pub(crate) connection_places: Arc<NetworkPlaces>,
     /// Counts open connections; set when the servers start.
     pub(crate) connection_count: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
@@ -121,6 +126,7 @@ impl HttpState {
             sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
             unnamed_sockets: NetworkPlaces::new(MAX_UNNAMED_SOCKETS, MAX_UNNAMED_SOCKETS_OF_NETWORK),
             workspace: std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned()),
+            connection_places: NetworkPlaces::new(MAX_PLACES, MAX_PLACES_OF_NETWORK),
             connection_count: OnceLock::new(),
             commands,
         }

@@ -45,6 +45,7 @@ mod note_prompts;
 mod pairing;
 mod pending_approval;
 mod percent_text;
+mod placed_connections;
 mod private_list;
 mod problem;
 mod proposed_writes;

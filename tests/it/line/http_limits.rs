@@ -138,6 +138,10 @@ fn beyond_the_maximum_of_connections_requests_are_refused_until_some_end() {
         true
     });
     refused.expect("an answer").refused(503, "too many connections are open");
+    // Another machine isn't concerned.
+    let mut other = connect_from(&server, "127.0.0.2");
+    other.write_all(request_text(&server.address, &read, "GET", VOLUMES, &[], "").as_bytes()).expect("sent");
+    Answer::read(&mut other).code(200);
     drop(idle);
     until("requests are answered again", || server.get(&read, VOLUMES).status == 200);
     server.end();

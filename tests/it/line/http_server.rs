@@ -375,7 +375,7 @@ fn notes_are_read_byte_by_byte_and_written_only_over_what_was_read() {
     assert_eq!(made.json()["path"], "notes/Exact.md");
     assert_eq!(house.read("notes/notes/Exact.md"), b"x");
     // Files that others run or obey, and what isn't a note.
-    for (path, status) in [("AGENTS.md", 403), ("run.sh", 422), (".git/hooks/x.md", 403)] {
+    for (path, status) in [("AGENTS.md", 403), ("CLAUDE.local.md", 403), ("run.sh", 422), (".git/hooks/x.md", 403)] {
         let answer = server.send(&all, "PUT", &format!("{NOTE}{path}"), &[("If-None-Match", "*")], "obey");
         assert_eq!(answer.status, status, "{path}: {answer:?}");
         assert!(!house.path(&format!("notes/{path}")).exists());
