@@ -31,7 +31,7 @@ const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
 /// Maximum number of open connections of a network. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 2_048;
 
-/// In which browsers say which site a request is from.
+/// Header in which browsers say which site a request is from.
 const FETCH_SITE_HEADER: &str = "sec-fetch-site";
 /// Headers that decide who asks and for what. Of several, another program might take another one.
 const SINGLE_HEADERS: [&str; 7] =
