@@ -1,8 +1,10 @@
-//! How often clients without a valid token may ask: each network by itself, so that one stranger locks out no others.
+//! How often clients without a valid token may ask, and how many connections and bodies there may be: for each network
+//! and each token by itself, so that none locks out others.
 
 use axum::extract::{ConnectInfo, Request};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,51 +65,58 @@ impl NetworkRates {
     }
 }
 
-/// Places of which each network may take some, so that it leaves others to the rest.
-pub(crate) struct NetworkPlaces {
-    taken: Mutex<HashMap<ClientNetwork, usize>>,
+/// Places of which each key may take some, so that it leaves others to the rest.
+pub(crate) struct KeyedPlaces<K> {
+    taken: Mutex<HashMap<K, usize>>,
     most: usize,
     most_of_one: usize,
 }
 
-impl NetworkPlaces {
-    /// Makes `most` places, of which a network gets at most `most_of_one`.
-    pub(crate) fn new(most: usize, most_of_one: usize) -> Arc<NetworkPlaces> {
-        Arc::new(NetworkPlaces { taken: Mutex::default(), most, most_of_one })
+/// Places of which each network may take some.
+pub(crate) type NetworkPlaces = KeyedPlaces<ClientNetwork>;
+/// A place that a network has.
+pub(crate) type NetworkPlace = KeyedPlace<ClientNetwork>;
+
+impl<K: Clone + Eq + Hash> KeyedPlaces<K> {
+    /// Makes `most` places, of which a key gets at most `most_of_one`.
+    pub(crate) fn new(most: usize, most_of_one: usize) -> Arc<KeyedPlaces<K>> {
+        Arc::new(KeyedPlaces { taken: Mutex::default(), most, most_of_one })
     }
 
-    /// Returns how many places a network has.
-    pub(crate) fn taken_by(&self, network: ClientNetwork) -> usize {
+    /// Returns how many places a key has.
+    pub(crate) fn taken_by(&self, key: &K) -> usize {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.get(&network).copied().unwrap_or_default()
+        taken.get(key).copied().unwrap_or_default()
     }
 
     /// Takes a place, if there is one.
-    pub(crate) fn take(self: &Arc<Self>, network: ClientNetwork) -> Option<NetworkPlace> {
+    pub(crate) fn take(self: &Arc<Self>, key: K) -> Option<KeyedPlace<K>> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_one = taken.get(&network).copied().unwrap_or_default();
+        let of_one = taken.get(&key).copied().unwrap_or_default();
         if of_one >= self.most_of_one || taken.values().sum::<usize>() >= self.most {
             return None;
         }
-        taken.insert(network, of_one + 1);
-        Some(NetworkPlace { places: self.clone(), network })
+        taken.insert(key.clone(), of_one + 1);
+        Some(KeyedPlace { places: self.clone(), key })
     }
 }
 
 /// A place that was taken. It's free again when this is dropped.
-pub(crate) struct NetworkPlace {
-    places: Arc<NetworkPlaces>,
-    network: ClientNetwork,
+pub(crate) struct KeyedPlace<K: Eq + Hash> {
+    places: Arc<KeyedPlaces<K>>,
+    key: K,
 }
 
-impl Drop for NetworkPlace {
+impl<K: Eq + Hash> Drop for KeyedPlace<K> {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_one = taken.get(&self.network).copied().unwrap_or_default();
-        match of_one {
-            0 | 1 => taken.remove(&self.network),
-            more => taken.insert(self.network, more - 1),
-        };
+        let left = taken.get_mut(&self.key).map(|count| {
+            *count = count.saturating_sub(1);
+            *count
+        });
+        if left == Some(0) {
+            taken.remove(&self.key);
+        }
     }
 }
 
@@ -150,7 +159,7 @@ mod tests {
         assert!(taken.0.is_some() && taken.1.is_some() && places.take(one).is_none());
         let last = places.take(other);
         assert!(last.is_some() && places.take(other).is_none());
-        assert_eq!([one, other, network("::1")].map(|network| places.taken_by(network)), [2, 1, 0]);
+        assert_eq!([one, other, network("::1")].map(|network| places.taken_by(&network)), [2, 1, 0]);
         drop((taken, last));
         assert!(places.taken.lock().expect("open").is_empty());
     }

@@ -11,6 +11,7 @@ use crate::clock::unix_millis;
 use crate::companion::{self, BrowserSession};
 use crate::http_state::HttpState;
 use crate::problem::ProblemDetails;
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
@@ -201,7 +202,7 @@ fn admit_anyone(state: &HttpState, network: ClientNetwork) -> Result<Admitted, P
 
 /// Decides who makes a request, and whether it's answered.
 fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result<Admitted, ProblemDetails> {
-    if state.connection_places.taken_by(network) > MAX_CONNECTIONS {
+    if state.connection_places.taken_by(&network) > MAX_CONNECTIONS {
         return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"));
     }
     let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
@@ -241,8 +242,18 @@ pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Requ
         Ok(Admitted::Anyone) => (None, next.run(request).await),
         Ok(Admitted::Program(token)) => {
             let id = token.id.clone();
-            request.extensions_mut().insert(token);
-            (Some(id), next.run(request).await)
+            let has_body = !request.body().is_end_stream();
+            match has_body.then(|| state.body_places.take(id.clone())) {
+                Some(None) => {
+                    let problem = too_many("too many requests with a body at the same time; wait for some of them");
+                    (Some(id), problem.into_response())
+                }
+                // The place is kept until there's an answer.
+                _place => {
+                    request.extensions_mut().insert(token);
+                    (Some(id), next.run(request).await)
+                }
+            }
         }
         Ok(Admitted::Browser(session)) => {
             let id = session.token.id.clone();

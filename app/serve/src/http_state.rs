@@ -3,7 +3,7 @@
 use crate::access_tokens::{AccessToken, TokenScope, TokenStore};
 use crate::approval_requests::ApprovalRequests;
 use crate::audit_log::AuditLog;
-use crate::client_rates::{NetworkPlaces, NetworkRates};
+use crate::client_rates::{KeyedPlaces, NetworkPlaces, NetworkRates};
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::companion::companion_state::CompanionState;
 use crate::event_feed::EventFeed;
@@ -50,6 +50,9 @@ const REFUSAL_BURST: u32 = 200;
 const OPEN_REQUESTS_PER_SECOND: u32 = 50;
 const OPEN_REQUEST_BURST: u32 = 400;
 
+/// Maximum number of requests with a body at the same time, of all and of one token. A body has up to 33 MB.
+const MAX_BODIES: usize = 128;
+const MAX_BODIES_OF_TOKEN: usize = 64;
 /// Maximum number of connections over TCP, of all and of one network. Requests are refused before.
 const MAX_PLACES: usize = 8_192;
 const MAX_PLACES_OF_NETWORK: usize = 2_304;
@@ -88,6 +91,8 @@ pub(crate) struct HttpState {
     pub(crate) unnamed_sockets: Arc<NetworkPlaces>,
     /// Folder of the workspace.
     pub(crate) workspace: PathBuf,
+    /// One place for each request with a body, by the id of its token.
+    pub(crate) body_places: Arc<KeyedPlaces<String>>,
     /// One place for each connection over TCP.
     pub(crate) connection_places: Arc<NetworkPlaces>,
     /// Counts open connections; set when the servers start.
@@ -126,6 +131,7 @@ impl HttpState {
             sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
             unnamed_sockets: NetworkPlaces::new(MAX_UNNAMED_SOCKETS, MAX_UNNAMED_SOCKETS_OF_NETWORK),
             workspace: std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned()),
+            body_places: KeyedPlaces::new(MAX_BODIES, MAX_BODIES_OF_TOKEN),
             connection_places: NetworkPlaces::new(MAX_PLACES, MAX_PLACES_OF_NETWORK),
             connection_count: OnceLock::new(),
             commands,

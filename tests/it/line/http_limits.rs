@@ -434,6 +434,34 @@ fn a_token_that_asks_often_pushes_no_other_out_of_the_log() {
 }
 
 #[test]
+fn a_token_sends_a_bounded_number_of_bodies_at_the_same_time() {
+    const MAX_BODIES_OF_TOKEN: usize = 64;
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let other = token(&house, "other", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let half = format!(
+        "PUT {NOTE}Slow.md HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {write}\r\nIf-None-Match: *\r\n\
+         Content-Length: 100\r\n\r\nhalf"
+    );
+    let mut halves: Vec<TcpStream> = (0..MAX_BODIES_OF_TOKEN).map(|_| server.connect()).collect();
+    halves.iter_mut().for_each(|stream| stream.write_all(half.as_bytes()).expect("sent"));
+    let put =
+        |token: &str, name: &str| server.send(token, "PUT", &format!("{NOTE}{name}"), &[("If-None-Match", "*")], "x");
+    let mut refused = None;
+    until("the others have begun", || {
+        refused = Some(put(&write, "More.md")).filter(|answer| answer.status == 429);
+        refused.is_some()
+    });
+    refused.expect("an answer").refused(429, "with a body at the same time");
+    put(&other, "Other.md").code(201);
+    server.get(&write, VOLUMES).code(200);
+    drop(halves);
+    until("there is a place again", || matches!(put(&write, "Last.md").status, 201 | 412));
+    server.end();
+}
+
+#[test]
 fn a_token_that_sends_many_keys_pushes_out_no_answer_of_another() {
     const MAX_KEPT_ANSWERS: usize = 1_000;
     let house = notes();
