@@ -101,6 +101,13 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert_eq!((&listed[0]["final_outcome"], &listed[0]["files_created"]), (&json!("success"), &json!(1)));
     assert_eq!((&listed[1]["count"], &listed[1]["author"]), (&json!(2), &json!("user")));
+    // The fields of the reference, in the note and in JSON.
+    let log = String::from_utf8_lossy(&house.read("notes/memory/memory_log.md")).into_owned();
+    let fields = "experience_id project_name primary_goal final_outcome components_used files_created output_summary \
+                  execution_time_ms learnings_or_issues timestamp";
+    for field in fields.split(' ') {
+        assert!(log.contains(&format!("\n{field}:")) && !listed[0][field].is_null(), "{field}: {log} {listed:?}");
+    }
     assert_eq!(house.run(&["memory", "--tier", "long_term", "--json"]).good().lines().len(), 1);
     assert_eq!(house.run(&["memory", "--outcome", "failure", "--json"]).good().lines().len(), 0);
     // Each tier: the session's context for the model, its log, traces, and all outcomes.

@@ -533,6 +533,23 @@ fn nobody_answers(twin: &mut Twin) {
 }
 
 #[test]
+fn the_system_agent_plans_with_what_is_remembered() {
+    let mut twin = agent(&[("a.md", "# A\n"), ("memory/memory_log.md", SIGNALS)], "");
+    let id = ask_agent(&mut twin, 9, "system", "Find the peaks of a noisy signal");
+    let request = &twin.models[0].1;
+    let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["plan"], "it plans");
+    assert!(request.messages.iter().any(|message| message.content.contains("Use scipy.fft")), "{:?}", request.messages);
+    let thoughts = one(&twin, id).steps.iter().filter_map(|step| match &step.kind {
+        StepKind::Thinking { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    let thoughts: Vec<&str> = thoughts.collect();
+    assert_eq!(thoughts[0], "Phase 1 of 8: Analyse and plan.");
+    assert!(thoughts.iter().any(|thought| thought.contains("experience exp_001")), "{thoughts:?}");
+}
+
+#[test]
 fn the_agents_of_memory_do_without_a_model_and_better_with_one() {
     let mut twin = agent(&[("a.md", "# A\n"), ("memory/memory_log.md", SIGNALS)], "");
     // Question and answer are in the reference's JSON format.
