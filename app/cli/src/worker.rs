@@ -344,10 +344,27 @@ fn carry_out(
             return Ok(WorkOutcome::Over("failed".to_owned(), Some(why)));
         }
         if let Some(ending) = ending {
+            end_parts(scene, run)?;
             return deliver(scene, client, claim, ending);
         }
         super::sleep(RUN_POLL_INTERVAL);
     }
+}
+
+/// Ends what a run had delegated on a worker that was lost, and didn't have continued here.
+fn end_parts(scene: &CommandContext<'_>, run: DocId) -> Result<(), CliError> {
+    let parts = scene.handle.read(move |session| {
+        let agents = session.agents();
+        let open = |id: &DocId| agents.runs().any(|(of, line)| of == *id && line.ending.is_none());
+        agents.run_family(run).into_iter().filter(|id| *id != run && open(id)).collect::<Vec<_>>()
+    })?;
+    for part in parts {
+        if resolve_run(scene, &part.to_string()).is_ok() {
+            // It may be over just now.
+            let _ = scene.handle.run_command(Command::CancelRun { run: part });
+        }
+    }
+    Ok(())
 }
 
 /// Waits until the hub has all that the run did.
@@ -409,17 +426,6 @@ fn begin(
         }
         if recall.mode == ReplayMode::Follower {
             return Err(CliError::usage("its worker has failed, and in the mode follower no other one continues"));
-        }
-        // What it had delegated is carried out by nobody: the call that waits for it is answered.
-        let parts = scene.handle.read(move |session| {
-            let agents = session.agents();
-            let open = |id: &DocId| agents.runs().any(|(of, line)| of == *id && line.ending.is_none());
-            agents.run_family(run).into_iter().filter(|id| *id != run && open(id)).collect::<Vec<_>>()
-        })?;
-        for part in parts {
-            resolve_run(scene, &part.to_string())?;
-            // It may be over just now.
-            let _ = scene.handle.run_command(Command::CancelRun { run: part });
         }
         scene.handle.run_command(hold)?;
         return Ok(());

@@ -274,10 +274,14 @@ impl RunsState {
         let is_open = |call: &String| {
             run.calls.iter().any(|pending| pending.call.id == *call && pending.phase != CallPhase::Done)
         };
+        let is_held = self.holder_policy(id).is_some();
         let state_of = |child: DocId, session: DocId| match self.run_summaries.get(&child) {
             _ if self.children.get(&child).is_some_and(|(_, call)| is_open(call)) => DelegatedRunState::Unusable,
             None => DelegatedRunState::Unknown,
-            Some(line) if workspace.is_own_device(line.device.as_ref()) => {
+            Some(line)
+                if workspace.is_own_device(line.device.as_ref())
+                    || is_held && delegated_run::is_continued_elsewhere(line, run.about.volume, arguments) =>
+            {
                 DelegatedRunState::from_summary(line, id, session, goal)
             }
             Some(_) => DelegatedRunState::Unusable,
