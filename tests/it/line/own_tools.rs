@@ -178,6 +178,14 @@ fn a_tool_file_comes_back_as_it_was() {
     script["func"] = json!("def run(): pass");
     script["permissions"] = json!(["root"]);
     house.fed(&["tools", "--import", "-"], script.to_string().as_bytes()).refused(2, "there are network, fs, ui");
+    // Steps name tools by their ids, so none passes for a tool of the program or of a server.
+    for id in ["system:shell", "mcp:own/drop"] {
+        let mut posing = file.clone();
+        (posing["id"], posing["name"]) = (json!(id), json!("posing"));
+        let said = house.fed(&["tools", "--import", "-"], posing.to_string().as_bytes());
+        said.refused(2, "the id of posing begins with system: or mcp:");
+    }
+    assert!(!house.run(&["tools"]).good().text().contains("posing"));
 }
 
 #[test]
