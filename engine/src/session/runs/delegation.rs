@@ -60,13 +60,9 @@ impl crate::session::state::runs::RunsState {
     /// Returns a run and all runs delegated from it, directly or indirectly.
     pub fn run_family(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];
-        let handed: Vec<DocId> = self
-            .run_summaries
-            .iter()
-            .filter(|(_, line)| requesting_run(line.origin).is_some())
-            .map(|(id, _)| *id)
-            .collect();
-        all.extend(handed.into_iter().filter(|id| *id != run && self.ancestors(*id).contains(&run)));
+        let handed = self.run_summaries.iter().filter(|(_, line)| requesting_run(line.origin).is_some());
+        let is_below = |id: &DocId| *id != run && self.ancestors(*id).contains(&run);
+        all.extend(handed.map(|(id, _)| *id).filter(is_below));
         all
     }
 
