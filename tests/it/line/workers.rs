@@ -281,6 +281,36 @@ fn when_a_worker_is_killed_another_continues_what_was_delegated() {
     assert_eq!(parts, expected, "{runs:#?}");
 }
 
+/// The decision reaches the next worker before the lead has its part continued.
+#[test]
+fn a_decision_about_delegated_work_counts_on_the_next_worker() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let messages = body["messages"].to_string();
+        match (goal_of(body).contains("Write it down"), turn) {
+            (true, 0) => (String::new(), vec![("shell", json!({"command": "echo ran >> ran.log"}))]),
+            (true, _) => ("Part done.".to_owned(), Vec::new()),
+            (false, _) if messages.contains("Part done.") => ("All done.".to_owned(), Vec::new()),
+            (false, _) => (String::new(), vec![("ask_agent", json!({"agent": "docs", "goal": "Write it down"}))]),
+        }
+    };
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = model(script);
+    let (shed, barn) = (scene.device("shed", &at), scene.device("barn", &at));
+    let key = scene.desk.key();
+    let first = shed.worker(&[&key]);
+    let mut asked = scene.desk.start(&["ask", "--on", "any", "Go"]);
+    let name = asked.until("approval_pending")["name"].as_str().expect("a name").to_owned();
+    first.kill();
+    assert_eq!(scene.desk.run(&["approvals", &name, "--allow"]).code(0).err, "sent to shed\n");
+    let mut second = barn.worker(&[&key]);
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    assert_eq!(answers(&lines), ["All done."], "{lines:#?}");
+    assert_eq!(second.until("ended")["what"], "done");
+    assert_eq!(barn.house.read("notes/ran.log"), b"ran\n");
+    assert!(!shed.house.path("notes/ran.log").exists());
+}
+
 #[test]
 fn a_worker_that_loses_the_hub_stops_at_once_and_the_run_goes_on_later() {
     let mut scene = Scene::new(&[("plan.md", "# Plan\n")]);
