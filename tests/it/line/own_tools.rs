@@ -188,6 +188,19 @@ fn a_tool_file_comes_back_as_it_was() {
     assert!(!house.run(&["tools"]).good().text().contains("posing"));
 }
 
+/// A pattern that looks around may go back in a text without end, so it's stopped early.
+#[test]
+fn a_pattern_of_a_tool_takes_no_long_time() {
+    let text = format!("{}!", "a".repeat(16));
+    let house = house(&one_call("probe", json!({"text": text})), &[("a.md", "# A\n")]);
+    let text = json!({"type": "string", "pattern": "^((?=a)a+)+$"});
+    let schema = json!({"description": "Probes.", "parameters": {"type": "object", "properties": {"text": text}}});
+    import(&house, &json!({"name": "probe", "func": "def run(text):\n    return 1\n", "schema": schema}));
+    house.run(&["tools", "probe", "--approve"]).good();
+    let said = ask(&house, "probe");
+    assert!(said.contains("Max limit for backtracking count exceeded"), "{said}");
+}
+
 #[test]
 fn ask_as_json_streams_and_says_what_waits() {
     let script = |turn: usize, _: &Value| -> Said {
