@@ -185,7 +185,7 @@ impl Session {
 
     /// Returns how far this workspace trusts a trace: whether runs replay it without being told to.
     pub fn trace_trust(&self, trace: &RunTrace) -> TraceTrust {
-        self.state.runs.trace_trust(self.settings(), trace)
+        self.state.runs.trace_trust((&self.state.files.volumes, &self.state.sync), self.settings(), trace)
     }
 
     /// Returns the trace of a run.

@@ -200,6 +200,29 @@ fn what_a_model_repeats_is_proof_and_enough_of_it_replays() {
     assert_eq!(twin.models.len(), 1);
 }
 
+/// Whoever may write in a shared volume knows its runs, and can write a trace that names one of them.
+#[test]
+fn what_a_trace_in_a_shared_volume_counts_proves_nothing() {
+    let mut twin = shop();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    let (path, mut sure) = trace(&twin);
+    (sure.known.usage_count, sure.known.verified_count) = (60, 60);
+    twin.outside(&path, Some(&sure.to_note()));
+    twin.settle();
+    assert!(twin.session.trace_trust(&trace(&twin).1).is_followed());
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    twin.command(Command::ShareVolume { volume, hub: "ws://hub".to_owned() }).expect("shared");
+    twin.settle();
+    ask(&mut twin, 9, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
+    assert_eq!((twin.models.len(), twin.tools.len()), (1, 0), "a model is asked");
+    twin.models.clear();
+    let mut settings = twin.session.settings().clone();
+    settings.pin_trace(&trace(&twin).1.fingerprint(), true);
+    twin.command(Command::Set { settings: Box::new(settings) }).expect("pinned");
+    ask(&mut twin, 10, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
+    assert_eq!((twin.models.len(), twin.tools.len()), (0, 1), "what the user has read is trusted");
+}
+
 #[test]
 fn a_trace_gives_no_leave() {
     let mut twin = shop();

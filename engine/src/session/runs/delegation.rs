@@ -60,13 +60,9 @@ impl crate::session::state::runs::RunsState {
     /// Returns a run and all runs delegated from it, directly or indirectly.
     pub fn run_family(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];
-        let handed: Vec<DocId> = self
-            .run_summaries
-            .iter()
-            .filter(|(_, line)| requesting_run(line.origin).is_some())
-            .map(|(id, _)| *id)
-            .collect();
-        all.extend(handed.into_iter().filter(|id| *id != run && self.ancestors(*id).contains(&run)));
+        let handed = self.run_summaries.iter().filter(|(_, line)| requesting_run(line.origin).is_some());
+        let is_below = |id: &DocId| *id != run && self.ancestors(*id).contains(&run);
+        all.extend(handed.map(|(id, _)| *id).filter(is_below));
         all
     }
 
@@ -274,10 +270,14 @@ impl RunsState {
         let is_open = |call: &String| {
             run.calls.iter().any(|pending| pending.call.id == *call && pending.phase != CallPhase::Done)
         };
+        let is_held = self.holder_policy(id).is_some();
         let state_of = |child: DocId, session: DocId| match self.run_summaries.get(&child) {
             _ if self.children.get(&child).is_some_and(|(_, call)| is_open(call)) => DelegatedRunState::Unusable,
             None => DelegatedRunState::Unknown,
-            Some(line) if workspace.is_own_device(line.device.as_ref()) => {
+            Some(line)
+                if workspace.is_own_device(line.device.as_ref())
+                    || is_held && delegated_run::is_continued_elsewhere(line, run.about.volume, arguments) =>
+            {
                 DelegatedRunState::from_summary(line, id, session, goal)
             }
             Some(_) => DelegatedRunState::Unusable,
