@@ -201,3 +201,31 @@ fn wide_choices_stand_below_their_setting_in_a_small_window() {
     let choice = window.get_by_role_and_label(Role::RadioButton, "Jupyter").rect();
     assert!(choice.top() - setting.top() > 40.0, "{setting:?} {choice:?}");
 }
+
+#[test]
+fn a_low_window_has_the_buttons_that_fit_and_the_menu_of_all_commands() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    until(&mut window, "all is saved", |window| window.query_by_label("All saved").is_some());
+    let rect =
+        |window: &Driven, name: &str| window.query_by_role_and_label(Role::Button, name).map(|button| button.rect());
+    for (height, has_sync, has_graph, has_settings) in [
+        (800.0, true, true, true),
+        (500.0, true, true, false),
+        (430.0, false, true, false),
+        (266.0, false, false, false),
+    ] {
+        window.set_size(egui::vec2(800.0, height));
+        window.run();
+        let names = ["Toggle files", "More", "Open sync", "Open graph", "Settings"];
+        let [files, more, sync, graph, settings] = names.map(|name| rect(&window, name));
+        let shown = (sync.is_some(), graph.is_some(), settings.is_some());
+        assert_eq!(shown, (has_sync, has_graph, has_settings), "at {height}");
+        let saved = rect(&window, "All saved").expect("the status bar");
+        let (files, more) = (files.expect("the first button"), more.expect("the menu"));
+        assert!(files.bottom() <= more.top() && more.bottom() <= saved.top(), "at {height}: {more:?} {saved:?}");
+    }
+    window.get_by_role_and_label(Role::Button, "More").click();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Help");
+}
