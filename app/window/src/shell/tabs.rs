@@ -463,7 +463,13 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     fn tab_ui(&mut self, tiles: &mut Tiles<PaneId>, ui: &mut Ui, id: Id, tile: TileId, state: &TabState) -> Response {
         match tiles.get_pane(&tile).copied() {
             Some(_) if self.is_one() => self.alone(ui),
-            Some(pane) => self.tab(ui, id, pane, state),
+            Some(pane) => {
+                let response = self.tab(ui, id, pane, state);
+                // The bar itself isn't among the tiles while it's drawn. The active pane is as wide as its bar.
+                let width = tiles.rect(tile).map_or(0.0, |pane| pane.width());
+                ui::layout::reveal_active_tab(ui, id, response.rect, state.active, width);
+                response
+            }
             None => ui.allocate_response(vec2(0.0, size::TOOLBAR_HEIGHT), Sense::hover()),
         }
     }
