@@ -2,6 +2,7 @@
 
 use super::agent::{ask, asked, model, run, soon};
 use super::*;
+use crate::faults::disks::{Mounted, ballast};
 use engine::KernelPhase;
 use engine::commands::CommandId;
 use std::sync::mpsc::channel;
@@ -188,6 +189,57 @@ fn a_note_that_cannot_be_written_offers_another_try() {
     window.get_by_role_and_label(Role::Button, "Try again").click();
     until(&mut window, "it is written", |_| std::fs::read_to_string(&file).is_ok_and(|text| text == "one more\n"));
     until(&mut window, "nothing is wrong", |window| !shows(window, "Can't write A:"));
+}
+
+#[test]
+fn a_full_disk_is_told_above_the_note_and_loses_nothing() {
+    let Some(small) = Mounted::small("32m") else { return };
+    let bench = Bench::new(&[("A.md", "one\n"), ("B.md", "two\n")]);
+    let workspace = small.path().join("workspace");
+    let mut window = window_on(&workspace, |_| ());
+    let (send, opened) = channel();
+    window.state_mut().use_file_opener(std::sync::Arc::new(move |path| {
+        send.send(path.to_owned())?;
+        Ok(())
+    }));
+    window.state_mut().send_command(Command::OpenFolder { folder: bench.notes(), name: None });
+    until(&mut window, "the first note is shown", |window| text(window).as_deref() == Some("one\n"));
+    window.get_by_role_and_label(Role::TreeItem, "B").click_modifiers(CTRL);
+    until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("two\n"));
+    let other = window.state().note().expect("a note");
+    press(&mut window, CTRL, Key::Tab);
+    until(&mut window, "all is saved", |window| path(window) == "A.md" && session(window).is_saved());
+    let ballast = ballast(small.path());
+    // The database has some room in its own files until it needs more of the disk.
+    for count in 0.. {
+        assert!(count < 1_000, "the disk never fills up");
+        let insert = format!("{} ", "w".repeat(20_000));
+        window.state_mut().send_command(Command::Edit { note: other, at: 0, delete: 0, insert });
+        until(&mut window, "it is saved, or it is said", |window| {
+            session(window).is_saved() || shows(window, "Can't save: the disk is full")
+        });
+        if shows(&window, "Can't save: the disk is full") {
+            break;
+        }
+    }
+    assert!(shows(&window, "Not saved: the disk is full"), "the status bar says so, too");
+    window.state_mut().place_caret(3);
+    window.run();
+    type_text(&mut window, " more");
+    assert_eq!(text(&window).as_deref(), Some("one more\n"), "one can continue to write");
+    window.get_by_role_and_label(Role::Button, "Open folder").click();
+    window.run();
+    assert_eq!(opened.recv_timeout(Duration::from_secs(20)).expect("the folder is opened"), workspace);
+    window.state_mut().take_ran();
+    window.get_by_role_and_label(Role::Button, "Try again").click();
+    window.run();
+    assert!(window.state_mut().take_ran().contains(&CommandId::NoteSave));
+    assert!(shows(&window, "Can't save: the disk is full"), "it still is");
+    std::fs::remove_file(ballast).expect("removed");
+    until(&mut window, "all is saved", |window| session(window).is_saved() && !shows(window, "Can't save:"));
+    assert_eq!(bench.file("A.md"), "one more\n");
+    assert!(bench.file("B.md").ends_with("w two\n"));
+    window.into_state().close().expect("all is saved");
 }
 
 #[test]

@@ -184,6 +184,32 @@ fn what_another_device_changed_is_shown_before_and_after() {
 }
 
 #[test]
+fn a_lost_hub_is_told_in_the_status_bar_and_called_again_by_a_button() {
+    let mut both = Two::new(&[("Plan.md", "# Plan\n\nBeans along the wall.\n")]);
+    both.both("all is the same", |window| synced(window));
+    let listen = both.house.stop();
+    both.first("it is told", |window| window.query_by_label("Sync: Offline").is_some());
+    both.one.state_mut().place_caret(0);
+    type_text(&mut both.one, "New. ");
+    both.one.get_by_role_and_label(Role::Button, "Sync: Offline").click();
+    both.one.run();
+    let meaning = "Offline. All changes are saved on this device.";
+    assert!(both.one.query_all_by_label_contains(meaning).next().is_some());
+    both.one.state_mut().take_ran();
+    both.one.get_by_role_and_label(Role::Button, "Try now").click();
+    both.one.run();
+    assert!(both.one.state_mut().take_ran().contains(&CommandId::SyncRetry));
+    both.house.start(listen);
+    // The hub may be back before the click is.
+    if let Some(again) = both.one.query_by_role_and_label(Role::Button, "Try now") {
+        again.click_accesskit();
+    }
+    both.two.state_mut().send_command(Command::RetrySync);
+    both.until("the edit has come", |_, two| text(two).is_some_and(|text| text.starts_with("New. ")));
+    both.first("all is the same again", |window| window.query_by_label("Sync: Synced").is_some());
+}
+
+#[test]
 fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let mut both = Two::new(&[("Plan.md", "# Plan\n\n![[cat.png]]\n\nThe end.\n")]);
     // The hub has no space for it.
