@@ -117,7 +117,7 @@ impl SyncPage {
         tools.spacing_mut().item_spacing.x = space::S;
         let shared = self.standing != SyncStatus::NotShared;
         let paused = self.standing == SyncStatus::Paused;
-        if shared && text_button(&mut tools, if paused { "Go on" } else { "Pause" }, paused).clicked() {
+        if shared && text_button(&mut tools, if paused { "Resume" } else { "Pause" }, paused).clicked() {
             actions.push(PageAction::Run(CommandId::SyncPause));
         }
         let away = self.hubs.iter().any(|hub| !hub.online);
@@ -270,7 +270,7 @@ fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
             (icons::OFFLINE, format!("Not connected{seen}: {why}. Tracebook tries again automatically."), false)
         }
         Some(HubConnection::Paused) => (icons::PLUG, "Not connected: sync is paused".to_owned(), false),
-        Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
+        Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Connecting…".to_owned(), false),
     };
     HubRow { url: hub.url.clone(), state: words, icon, online }
 }
