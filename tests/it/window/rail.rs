@@ -171,16 +171,25 @@ fn each_of_the_five_first_steps_ticks_itself() {
 }
 
 #[test]
-fn themes_and_keys_are_pictures_that_fit_a_small_window() {
+fn themes_text_sizes_and_keys_are_pictures_that_fit_a_small_window() {
     let bench = Bench::new(&[("One.md", "# One\n")]);
     let mut window = bench.opened();
     window.set_size(egui::vec2(800.0, 600.0));
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, engine::commands::CommandId::AppWelcome);
     window.run_steps(6);
-    for name in ["System", "Light", "Dark", "Tracebook", "VS Code", "Obsidian", "Vim", "Jupyter"] {
+    let sizes = ["Small", "Medium", "Large", "Very large"];
+    let themes = ["System", "Light", "Dark"];
+    let keys = ["Tracebook", "VS Code", "Obsidian", "Vim", "Jupyter"];
+    for name in themes.into_iter().chain(sizes).chain(keys) {
         let picture = window.get_by_role_and_label(Role::RadioButton, name).rect();
         assert!(picture.left() > 0.0 && picture.right() < 800.0 && picture.height() > 60.0, "{name}: {picture:?}");
+    }
+    for (name, scale) in [("Large", 1.2), ("Medium", 1.0)] {
+        window.get_by_role_and_label(Role::RadioButton, name).focus();
+        window.run();
+        press(&mut window, NONE, Key::Enter);
+        assert_eq!(session(&window).settings().text_scale, scale);
     }
     for (name, preset) in [("Vim", KeymapPreset::Vim), ("Tracebook", KeymapPreset::Tracebook)] {
         window.get_by_role_and_label(Role::RadioButton, name).focus();

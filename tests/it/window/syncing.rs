@@ -210,6 +210,26 @@ fn a_lost_hub_is_told_in_the_status_bar_and_called_again_by_a_button() {
 }
 
 #[test]
+fn a_volume_that_is_shared_no_longer_can_be_shared_again() {
+    let house = House::new();
+    let bench = Bench::new(&[("Plan.md", "# Plan\n")]);
+    let mut window = bench.opened();
+    let shared = volume(&window);
+    window.state_mut().send_command(Command::ShareVolume { volume: shared, hub: house.at.clone() });
+    until(&mut window, "it is shared", |window| synced(window));
+    title(&mut window, CommandId::SyncStatus);
+    window.get_by_label("Stop sharing notes").click();
+    window.run();
+    window.get_by_label("Dismiss: notes is no longer shared. Other devices keep their copies.");
+    until(&mut window, "nothing is shared", |window| session(window).sync_status() == engine::SyncStatus::NotShared);
+    until(&mut window, "the page says so", |window| window.query_by_label("Share notes").is_some());
+    window.get_by_label("Share notes again").click();
+    until(&mut window, "it is shared again", |window| synced(window));
+    assert!(window.query_by_label("Stop sharing notes").is_some());
+    assert!(window.query_by_label("Share notes again").is_none());
+}
+
+#[test]
 fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let mut both = Two::new(&[("Plan.md", "# Plan\n\n![[cat.png]]\n\nThe end.\n")]);
     // The hub has no space for it.
