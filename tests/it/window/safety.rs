@@ -147,6 +147,42 @@ fn a_crashed_kernel_can_be_restarted_at_its_output() {
 }
 
 #[test]
+fn a_kernel_that_ends_between_cells_is_told_above_the_note() {
+    let cell = "import os, threading, time\n\
+                def leave():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os._exit(7)\n\
+                threading.Thread(target=leave, daemon=True).start()";
+    let note = format!("```python\n{cell}\n```\n");
+    let bench = Bench::new(&[("Cells.md", &note)]);
+    let mut window = bench.opened();
+    let go = bench.notes().join("go");
+    let told = "The kernel's process ended";
+    let is_idle = |window: &Driven| window.query_by_label("Python idle").is_some();
+    let end = |window: &mut Driven| {
+        std::fs::write(&go, "").expect("written");
+        until(window, "it is told", |window| shows(window, told));
+        std::fs::remove_file(&go).expect("removed");
+    };
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has run", |window| is_idle(window));
+    assert!(!shows(&window, told));
+    end(&mut window);
+    assert!(shows(&window, "Its variables are lost."));
+    window.get_by_role_and_label(Role::Button, "Run all again").click();
+    until(&mut window, "it has run again", |window| is_idle(window) && !shows(window, told));
+    end(&mut window);
+    window.get_by_role_and_label(Role::Button, "Dismiss").click();
+    window.run();
+    assert!(!shows(&window, told));
+    // After a restart, there's nothing to tell.
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has run once more", |window| is_idle(window));
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelRestart);
+    until(&mut window, "the kernel is off", |window| window.query_by_label("Python off").is_some());
+    assert!(!shows(&window, told));
+}
+
+#[test]
 fn a_stopped_cell_can_be_run_again_at_its_output() {
     let bench = Bench::new(&[("Cells.md", "```python\nwhile True: pass\n```\n")]);
     let mut window = bench.opened();
