@@ -88,6 +88,7 @@ fn the_kernel_has_a_menu() {
 #[test]
 fn the_save_state_has_a_menu_and_the_words_show_the_outline() {
     let (_bench, mut window) = on();
+    until(&mut window, "all is saved", |window| window.query_by_label("All saved").is_some());
     window.get_by_role_and_label(Role::Button, "All saved").click();
     window.run();
     window.state_mut().take_ran();
