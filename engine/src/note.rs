@@ -217,7 +217,7 @@ pub struct Note {
     pub(crate) starts_fresh: bool,
     pub(crate) state_move: KernelStateReport,
     pub(crate) shared_state: SharedStateProgress,
-    /// Why the note's last kernel ended.
+    /// Why the note's last kernel ended by itself while it ran no cell, if it did.
     pub(crate) kernel_trouble: Option<String>,
     /// Fingerprint of the kernel that was last selected.
     pub(crate) kernel_print: Option<String>,

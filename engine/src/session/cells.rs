@@ -520,7 +520,7 @@ impl FilesState {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let asked = std::mem::take(&mut note.stopping);
         let saves_states = note.kernel_saves && KernelKind::of(note.kernel_is.as_deref()).saves_state();
-        note.kernel_trouble = Some(why.to_owned());
+        note.kernel_trouble = (!asked && note.kernel == KernelPhase::Idle).then(|| why.to_owned());
         if let KernelPhase::Busy(execution) = note.kernel {
             let timeout = note.overran.filter(|(over, _)| asked && *over == execution).map(|(_, seconds)| {
                 let running = note.executions.values().find(|known| known.id == execution);

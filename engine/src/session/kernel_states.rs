@@ -26,7 +26,7 @@ impl Note {
         &self.state_move
     }
 
-    /// Returns why the note's last kernel ended.
+    /// Returns why the note's last kernel ended by itself while it ran no cell, if it did.
     pub fn kernel_trouble(&self) -> Option<&str> {
         self.kernel_trouble.as_deref()
     }

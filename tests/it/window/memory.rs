@@ -458,7 +458,7 @@ fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
     assert!(shows(&mut window, "Schedules start nothing yet."));
     window.get_by_label("Undo").click();
     window.run();
-    window.get_by_label(&format!("Go on: {name}"));
+    window.get_by_label(&format!("Resume: {name}"));
     window.get_by_label("What begins: Consolidate memory").click();
     window.run();
     window.get_by_label("Add").click();
