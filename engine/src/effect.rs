@@ -193,6 +193,9 @@ pub enum Effect {
         /// If states are saved: the executions, in order, in whose state the cell runs. Others are undone first
         /// (`StateMoved`). `None` to run in the current state.
         after: Option<Vec<ExecutionId>>,
+        /// The branch of saved states in which the cell runs, so that the user's state stays as it is; `None`: the
+        /// user's own.
+        branch: Option<String>,
         /// Whether the kernel saves its variables.
         saves_states: bool,
     },

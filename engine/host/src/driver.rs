@@ -557,6 +557,7 @@ impl Driver {
                     forget,
                     pure,
                     after,
+                    branch,
                     saves_states,
                 } => {
                     let script = file.extension().is_some_and(|ending| ending == "py").then(|| folder.join(&file));
@@ -578,6 +579,7 @@ impl Driver {
                             forgotten_names: forget,
                             pure,
                             after,
+                            branch,
                             saves_states,
                         },
                     );
