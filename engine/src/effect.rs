@@ -2,6 +2,7 @@
 
 use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
+use agent::agent_registry::AgentVolume;
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::server_material::ServerMaterial;
 use agent::server_request::ServerReply;
@@ -278,6 +279,8 @@ pub enum Effect {
         fork: Option<String>,
         /// Prompts and resources of servers that the message names.
         material: Vec<ServerMaterial>,
+        /// Other volumes, whose agents can be called by name.
+        elsewhere: Vec<AgentVolume>,
     },
     /// Reads the memory of a volume from all its folders (`MemoryRead`).
     ReadMemory {

@@ -7,6 +7,7 @@ mod acp_programs;
 mod agent_settings;
 mod agent_socket;
 pub(crate) mod agents;
+mod agents_elsewhere;
 mod answers;
 #[cfg(target_os = "linux")]
 mod browser;

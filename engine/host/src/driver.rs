@@ -611,8 +611,8 @@ impl Driver {
                     self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadRegistry { registry })));
                 }
                 Effect::ReadSetup => self.agents.reload_setup(),
-                Effect::Gather { run, root, paths, text, limit, memory, fork, material } => {
-                    self.agents.gather_context((run, root, fork), paths, text, limit, memory, material);
+                Effect::Gather { run, root, paths, text, limit, memory, fork, material, elsewhere } => {
+                    self.agents.gather_context((run, root, fork), paths, text, limit, memory, (material, elsewhere));
                 }
                 Effect::ReadMemory { volume, root } => self.agents.load_memory(volume, root),
                 Effect::CallModel { call, request } => self.agents.start_model_call(call, *request),

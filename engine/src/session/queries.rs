@@ -11,7 +11,7 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::{InstructionFile, Volume};
 use crate::session::sync::{SyncProgress, SyncStatus};
-use agent::agent_registry::AgentRegistry;
+use agent::agent_registry::{AgentRegistry, AgentVolume};
 use agent::config::BudgetConfig;
 use agent::memory::trace::RunTrace;
 use agent::memory::trace_trust::TraceTrust;
@@ -113,6 +113,11 @@ impl Session {
     /// Returns the names of all available agents, including the project's.
     pub fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
         self.state.runs.agent_names(crew)
+    }
+
+    /// Returns the other volumes, whose agents can be called by name in this one, and whether the user trusts them.
+    pub fn agent_volumes(&self, volume: DocId) -> Vec<AgentVolume> {
+        self.state.files.volumes.agent_volumes(self.settings(), volume)
     }
 
     /// Returns why the agent with this name isn't available (it's disabled or doesn't exist); `None` if it is.

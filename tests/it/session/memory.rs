@@ -667,3 +667,27 @@ fn session_logs_are_consolidated_and_one_of_another_program_is_taken_over_once()
     assert_eq!(read(&twin, "memory/memory_log.md", &mut problems)[0].experience.count, 1);
     assert_eq!((twin.file(log).expect("there"), problems), (marked, Vec::new()));
 }
+
+#[test]
+fn memory_is_consolidated_once_no_agent_has_worked_for_a_while() {
+    let patterns = "memory/long_term/patterns.md";
+    let mut twin = shop();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    assert!(twin.file(patterns).is_none(), "nothing is consolidated unasked");
+    let mut twin = shop();
+    twin.setup = setup("memory:\n  consolidate: after_sessions\n");
+    ask(&mut twin, 7, "How much was sold in October?", ReplayMode::Auto);
+    answer(&mut twin, said("I look.", &[("read_file", json!({"path": "data/2026-10.csv"}))]));
+    done(&mut twin, fine(CSV));
+    answer(&mut twin, said("1,140.", &[]));
+    twin.pass(4 * 60_000);
+    assert!(twin.file("memory/memory_log.md").is_some() && twin.file(patterns).is_none(), "the session may go on");
+    // With another question the time begins anew.
+    ask(&mut twin, 8, "Thanks", ReplayMode::Auto);
+    answer(&mut twin, said("You're welcome.", &[]));
+    twin.pass(4 * 60_000);
+    assert!(twin.file(patterns).is_none());
+    twin.pass(2 * 60_000);
+    assert!(twin.file(patterns).is_some());
+    assert!(twin.models.is_empty(), "no model is asked for it");
+}

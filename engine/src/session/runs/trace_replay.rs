@@ -175,8 +175,9 @@ impl RunsState {
         let memory_root = volumes.memory_root(run.about.volume).unwrap_or_default();
         let memory = (memory_root, memory::memory_folders(volumes.note_of(run).as_deref()));
         let text = run.about.prompt.clone();
-        let (paths, material) = (Vec::new(), Vec::new());
-        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: 0, memory, fork: None, material });
+        let (paths, material, fork, limit) = (Vec::new(), Vec::new(), None, 0);
+        let elsewhere = volumes.agent_volumes(&workspace.settings, run.about.volume);
+        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material, elsewhere });
         if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToResume;
         }
