@@ -281,6 +281,40 @@ fn a_note_in_conflict_has_no_markers_and_keeps_its_choices() {
 }
 
 #[test]
+fn choices_stay_with_their_merge_and_not_with_its_time() {
+    let (main, idea) = (lines(&[(2, "main 2"), (28, "main 28")]), lines(&[(2, "idea 2"), (28, "idea 28")]));
+    let house = diverged(&[
+        ("a.md", lines(&[]).as_bytes(), Some(main.as_bytes()), Some(idea.as_bytes())),
+        ("b.md", b"b", Some(b"b"), Some(b"b")),
+    ]);
+    let notes = house.path("notes");
+    // A branch with the same text of the note in another commit.
+    git(&notes, &["switch", "-q", "-c", "other", "idea"]);
+    house.write("notes/b.md", b"other");
+    git(&notes, &["commit", "-qam", "Other"]);
+    git(&notes, &["switch", "-q", "main"]);
+    let set_time = || {
+        let file = std::fs::File::options().append(true).open(notes.join(".git/MERGE_HEAD")).expect("a merge");
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).expect("set");
+    };
+    let file = || run_in(&house, "notes", &["conflicts", "a.md", "--json"]).good().json()["file"].clone();
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).code(1);
+    resolve(&house, &["a.md", "--theirs", "--region", "1"]);
+    // As in a copy of the repository.
+    set_time();
+    assert_eq!(file()["regions"].as_array().map(Vec::len), Some(1), "the other conflict is still open");
+    run_in(&house, "notes", &["add", "a.md"]).refused(2, "a.md is in conflict");
+    // Another merge between the same versions, at the same time, of which Git has written the note.
+    git(&notes, &["merge", "--abort"]);
+    let merge = std::process::Command::new("git").args(["merge", "other"]).current_dir(&notes).output();
+    assert!(!merge.expect("git is there").status.success());
+    set_time();
+    house.write("notes/a.md", lines(&[(2, "idea 2"), (28, "main 28")]).as_bytes());
+    assert_eq!(file()["trouble"], json!("no conflict is marked in it, so stage it if it's as you want it"));
+    run_in(&house, "notes", &["add", "a.md"]).good();
+}
+
+#[test]
 fn an_agent_commits_no_markers() {
     let commit = json!({"volume": "notes", "message": "By the agent", "files": ["notes/a.md"]});
     let (address, results) = caller(vec![("git_commit", commit)]);
