@@ -20,6 +20,7 @@ mod lfs_pointers;
 mod line_blame;
 mod note_choices;
 mod plain_folder;
+mod program_settings;
 mod project_files;
 mod range_walk;
 mod reads;
@@ -293,7 +294,8 @@ impl RepositoryFolder {
 
     /// Converts a path in the folder to a path in the repository.
     fn repository_path(&self, path: &str) -> Result<String, VcsError> {
-        let inside = slash_path(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
+        let inside = slash_path(Path::new(path))
+            .filter(|inside| !inside.split('/').any(|part| part.eq_ignore_ascii_case(".git")));
         let inside = inside.filter(|inside| !inside.contains('\0'));
         let Some(inside) = inside else {
             return Err(VcsError::Refused(format!("the path leads out of the volume: {path}")));
