@@ -329,6 +329,23 @@ fn the_time_of_the_author_is_shown_and_that_of_the_commit_is_known() {
     assert!(house.run(&["history", "a.md"]).good().text().contains("2001-02-03"));
 }
 
+#[test]
+fn text_of_a_commit_is_read_in_its_encoding() {
+    let house = House::with(&[("a.md", "one\n")]);
+    let notes = init(&house);
+    // “Ärger” by “Zoë” as Latin-1.
+    house.write("message", b"\xc4rger\n\nGr\xfc\xdfe\n");
+    let message = house.path("message").display().to_string();
+    git(&notes, &["add", "-A"]);
+    git(
+        &notes,
+        &["-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-qF", &message, "--author", "Zoë <z@example.org>"],
+    );
+    let show = run_in(&house, "notes", &["show"]).good().text();
+    assert!(show.contains("Ärger") && show.contains("Grüße") && show.contains("Zoë"), "{show}");
+    assert!(run_in(&house, "notes", &["log"]).good().text().contains(" Zoë: Ärger"));
+}
+
 /// Lines that no other part of a test has.
 fn lines(of: &str, numbers: std::ops::Range<usize>) -> String {
     numbers.map(|number| format!("{of} wrote line {number:03} of this text.\n")).collect()

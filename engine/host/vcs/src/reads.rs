@@ -253,7 +253,7 @@ impl RepositoryFolder {
     pub fn show_message(&self, name: &str) -> Result<(Commit, String, String, bool), VcsError> {
         let (commit, diff, whole) = self.show_commit(name, true)?;
         let found = self.repository.find_commit(git2::Oid::from_str(&commit.id)?)?;
-        let message = String::from_utf8_lossy(found.message_bytes()).trim_end().to_owned();
+        let message = commit_text(&found, found.message_bytes()).trim_end().to_owned();
         Ok((commit, message, diff, whole))
     }
 
@@ -415,9 +415,18 @@ fn branch_name(branch: &Branch<'_>) -> Result<String, VcsError> {
     Ok(String::from_utf8_lossy(branch.name_bytes()?).into_owned())
 }
 
+/// Returns a part of a commit's text, which is in UTF-8, or else in the encoding that the commit names.
+fn commit_text(commit: &git2::Commit<'_>, bytes: &[u8]) -> String {
+    let encoding = commit.message_encoding().ok().flatten().unwrap_or_default().to_ascii_lowercase();
+    match (std::str::from_utf8(bytes), encoding.as_str()) {
+        (Err(_), "iso-8859-1" | "iso8859-1" | "latin1" | "latin-1") => bytes.iter().copied().map(char::from).collect(),
+        (_, _) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
 /// Describes a commit as in the log.
 pub(crate) fn describe(commit: &git2::Commit<'_>) -> Commit {
-    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let words = |bytes: &[u8]| commit_text(commit, bytes);
     Commit {
         id: commit.id().to_string(),
         author_time: commit.author().when().seconds(),
