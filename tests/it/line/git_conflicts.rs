@@ -315,6 +315,33 @@ fn choices_stay_with_their_merge_and_not_with_its_time() {
 }
 
 #[test]
+fn a_note_renamed_on_both_sides_is_resolved_name_by_name() {
+    let house = diverged(&[("old.md", lines(&[]).as_bytes(), None, None)]);
+    let notes = house.path("notes");
+    for (branch, name) in [("idea", "theirs.md"), ("main", "ours.md")] {
+        git(&notes, &["switch", "-q", branch]);
+        git(&notes, &["reset", "-q", "--hard", "HEAD~1"]);
+        git(&notes, &["mv", "old.md", name]);
+        git(&notes, &["commit", "-qm", "Rename"]);
+    }
+    run_in(&house, "notes", &["merge", "idea"]).refused(1, "To choose between both sides");
+    assert!(!notes.join("theirs.md").exists(), "it was taken back");
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).code(1);
+    let listed = run_in(&house, "notes", &["conflicts", "--json"]).good().json();
+    let file = |file: &Value| (file["path"].clone(), file["kind"].clone());
+    let files: Vec<_> = listed["files"].as_array().into_iter().flatten().map(file).collect();
+    let expected = [("old.md", "both-deleted"), ("ours.md", "added-by-ours"), ("theirs.md", "added-by-theirs")];
+    assert_eq!(files, expected.map(|(path, kind)| (json!(path), json!(kind))));
+    for name in ["old.md", "ours.md", "theirs.md"] {
+        resolve(&house, &[name, "--theirs"]);
+    }
+    run_in(&house, "notes", &["merge", "--continue"]).good();
+    assert_eq!(git(&notes, &["ls-files"]), "theirs.md");
+    assert_eq!(house.read("notes/theirs.md"), lines(&[]).as_bytes());
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "");
+}
+
+#[test]
 fn an_agent_commits_no_markers() {
     let commit = json!({"volume": "notes", "message": "By the agent", "files": ["notes/a.md"]});
     let (address, results) = caller(vec![("git_commit", commit)]);
