@@ -14,7 +14,7 @@ use git2::{
     AttrCheckFlags, AttrValue, DiffOptions, IndexConflict, IndexEntry, MergeFileInput, MergeFileOptions, ObjectType,
     Oid, Patch,
 };
-use std::io::Read;
+use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -407,8 +407,12 @@ impl RepositoryFolder {
 
     /// Returns the records of notes without markers. What can't be read counts as not there.
     fn choice_records(&self) -> Vec<ChoiceRecord> {
-        let mut text = String::new();
-        let Ok(file) = std::fs::File::open(self.record_file()) else { return Vec::new() };
+        let (mut text, path) = (String::new(), self.record_file());
+        // Opening a pipe would wait for who writes to it.
+        if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            return Vec::new();
+        }
+        let Ok(file) = std::fs::File::open(path) else { return Vec::new() };
         match file.take(MAX_RECORD_BYTES).read_to_string(&mut text) {
             Ok(_) => text.lines().filter_map(ChoiceRecord::from_line).collect(),
             Err(_) => Vec::new(),
@@ -427,7 +431,11 @@ impl RepositoryFolder {
         let file = self.record_file();
         let new = file.with_extension(format!("{}.new", std::process::id()));
         let text: String = records.iter().map(|record| record.to_line() + "\n").collect();
-        let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file));
+        // A link of this name, in a repository that somebody else has made, would lead elsewhere.
+        let _ = std::fs::remove_file(&new); // what a crash has left, if anything
+        let created = std::fs::File::options().write(true).create_new(true).open(&new);
+        let written = created.and_then(|mut to| to.write_all(text.as_bytes()));
+        let written = written.and_then(|()| std::fs::rename(&new, &file));
         written.map_err(|error| VcsError::Git(format!("{error}: {}", file.display())))
     }
 }
