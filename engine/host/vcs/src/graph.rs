@@ -43,8 +43,8 @@ pub struct GraphRow {
 
 impl RepositoryFolder {
     /// Returns the commits of the current branch, or of all branches and tags, newest first: at most `limit` and
-    /// [`MAX_GRAPH_COMMITS`], and only the newest if finding them takes over two minutes. Also returns whether these are
-    /// all.
+    /// [`MAX_GRAPH_COMMITS`], and only the newest ones found if it takes over two minutes. Also returns whether these
+    /// are all.
     ///
     /// `on_rows` gets the first ones as soon as they are known; it returns whether to go on.
     ///
