@@ -70,7 +70,8 @@ fn an_agent_runs_no_program_that_a_submodule_names() {
     know_user(&lib);
     git(&lib, &["add", "-A"]);
     git(&lib, &["commit", "-qm", "Library"]);
-    git(&notes, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "lib"]);
+    let from = lib.display().to_string();
+    git(&notes, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "lib"]);
     git(&notes, &["commit", "-qm", "With a submodule"]);
     git(&notes, &["branch", "idea"]);
     let evil = format!("touch {}; cat", house.path("hacked").display());
@@ -80,6 +81,17 @@ fn an_agent_runs_no_program_that_a_submodule_names() {
     let results = results.lock().expect("heard").clone();
     assert!(results[0].contains("filter.evil.clean in the submodule lib"), "{results:?}");
     assert!(!house.path("hacked").exists(), "nothing ran");
+}
+
+#[test]
+fn a_name_of_a_file_adds_no_line_to_a_status() {
+    let (address, results) = caller(vec![("git_status", json!({}))]);
+    let house = house(&address, &[("a.md", "# A\n")]);
+    with_remote(&house);
+    house.write("notes/x\n D a.md", b"x\n");
+    house.run(&["ask", "look", "--json"]).good();
+    let results = results.lock().expect("heard").clone();
+    assert!(results[0].contains(r#"?? "x\n D a.md""#), "{results:?}");
 }
 
 #[test]

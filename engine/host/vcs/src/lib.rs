@@ -110,7 +110,9 @@ impl RepositoryFolder {
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
         let changed = self.differences(false)?;
         let line = |(path, (_, status)): (&String, &(Option<String>, Status))| {
-            format!("{} {}", status_letters(*status), self.folder_path(path))
+            let (letters, path) = (status_letters(*status), self.folder_path(path));
+            // As in Git, a name with a line end is quoted.
+            if path.contains(char::is_control) { format!("{letters} {path:?}") } else { format!("{letters} {path}") }
         };
         Ok((changed.iter().take(MAX_STATUS_FILES).map(line).collect(), changed.len() <= MAX_STATUS_FILES))
     }
