@@ -45,6 +45,18 @@ fn an_agent_runs_no_program_that_a_repository_names() {
 }
 
 #[test]
+fn no_hook_of_the_settings_runs_for_a_fork() {
+    let (address, _) = caller(Vec::new());
+    let house = house(&address, &[("a.md", "# A\n")]);
+    with_remote(&house);
+    let evil = format!("touch {}", house.path("hacked").display());
+    git(&house.path("notes"), &["config", "hook.odd.event", "reference-transaction"]);
+    git(&house.path("notes"), &["config", "hook.odd.command", &evil]);
+    house.run(&["ask", "go", "--fork", "x"]).refused(2, "names a hook (hook.odd.");
+    assert!(!house.path("hacked").exists(), "nothing ran");
+}
+
+#[test]
 fn an_agent_runs_no_alias_as_the_program_of_a_remote() {
     let (address, results) = caller(vec![("git_fetch", json!({}))]);
     let house = house(&address, &[("a.md", "# A\n")]);

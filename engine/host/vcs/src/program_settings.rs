@@ -152,15 +152,20 @@ fn submodule_settings(repository: &Repository, top: &Path) -> Result<Vec<String>
         }
         let place = folder.strip_prefix(top).unwrap_or(&folder).display().to_string();
         // What can't be read here may still be read by Git.
-        let Ok(submodule) = Repository::open(&folder) else {
+        let Ok((settings, deeper)) = read_submodule(&folder) else {
             found.push(format!("the submodule {place}, which can't be read"));
             continue;
         };
-        let settings = own_settings(&submodule, &SUBMODULE_SETTINGS)?;
         found.extend(settings.iter().map(|name| format!("{name} in the submodule {place}")));
-        next.extend(submodule_folders(&submodule, &folder)?);
+        next.extend(deeper);
     }
     Ok(found)
+}
+
+/// Returns the settings of a submodule that run programs, and the folders of its own submodules.
+fn read_submodule(folder: &Path) -> Result<(Vec<String>, Vec<PathBuf>), VcsError> {
+    let submodule = Repository::open(folder)?;
+    Ok((own_settings(&submodule, &SUBMODULE_SETTINGS)?, submodule_folders(&submodule, folder)?))
 }
 
 /// Returns the folders of a repository's submodules that are there.
