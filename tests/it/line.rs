@@ -32,6 +32,8 @@ mod git_conflicts;
 pub(crate) mod git_faults;
 mod git_heads;
 #[cfg(unix)]
+mod git_hostile;
+#[cfg(unix)]
 mod git_killed_steps;
 #[cfg(unix)]
 mod git_kills;
