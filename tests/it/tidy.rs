@@ -5,6 +5,7 @@
 //! Each rule is a row of a table. A failure names the rule, the place and what to do. An exemption is a row, too: it
 //! has a reason, and fails when nothing needs it.
 
+mod built_once;
 mod circles;
 mod documents;
 mod graph;
