@@ -9,8 +9,8 @@ use store::DocId;
 pub(crate) const STATES_FOLDER: &str = "states";
 
 /// Message of a program that was built without the science kernel.
-pub const BUILT_WITHOUT_SCIENCE: &str = "this build has no kernel Science; build one that has it with `cargo build \
-                                         --release --ignore-rust-version --features full`";
+pub const BUILT_WITHOUT_SCIENCE: &str =
+    "this tracebook was built without the kernel science; build it with --features science";
 
 /// Returns the folder of a note's saved states, which may not exist.
 pub fn states_folder(workspace: &Path, note: DocId) -> PathBuf {

@@ -1,7 +1,6 @@
 //! Installs, compiles and removes the science pack in the background, for the window and the command line alike. The
 //! pack belongs to the user, not to a workspace, so the session doesn't know of it.
 
-use super::science::BUILT_WITHOUT_SCIENCE;
 use crate::process_group::{end_process_group, start_in_own_group};
 use anyhow::{anyhow, bail};
 use science_pack::{DownloadControl, download_wheel};
@@ -168,10 +167,6 @@ impl SciencePack {
     /// whenever there's progress.
     pub fn install(&self, source: PackSource, wake: impl Fn() + Send + Sync + 'static) -> bool {
         self.begin(PackPhase::Downloading(DownloadProgress::default()), wake, move |shared, tell| {
-            // Nobody should wait for a download that this program can't use.
-            if !cfg!(feature = "science") {
-                return Err(PackJobError::BuiltWithoutScience);
-            }
             let pack = shared.install(&source, tell)?;
             tell(&|status| status.installed = Some(pack.clone()));
             shared.compile(&pack, tell)?;
@@ -239,8 +234,6 @@ type TellStatus<'a> = dyn Fn(&dyn Fn(&mut PackStatus)) + 'a;
 enum PackJobError {
     #[error(transparent)]
     Pack(#[from] PackError),
-    #[error("{BUILT_WITHOUT_SCIENCE}")]
-    BuiltWithoutScience,
     #[error("the science pack is installed, but {0}. It's compiled when a note first uses it")]
     Compile(String),
 }
