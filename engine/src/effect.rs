@@ -2,6 +2,7 @@
 
 use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
+use agent::agent_registry::AgentVolume;
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::server_material::ServerMaterial;
 use agent::server_request::ServerReply;
@@ -193,6 +194,9 @@ pub enum Effect {
         /// If states are saved: the executions, in order, in whose state the cell runs. Others are undone first
         /// (`StateMoved`). `None` to run in the current state.
         after: Option<Vec<ExecutionId>>,
+        /// The branch of saved states in which the cell runs, so that the user's state stays as it is; `None`: the
+        /// user's own.
+        branch: Option<String>,
         /// Whether the kernel saves its variables.
         saves_states: bool,
     },
@@ -275,6 +279,8 @@ pub enum Effect {
         fork: Option<String>,
         /// Prompts and resources of servers that the message names.
         material: Vec<ServerMaterial>,
+        /// Other volumes, whose agents can be called by name.
+        elsewhere: Vec<AgentVolume>,
     },
     /// Reads the memory of a volume from all its folders (`MemoryRead`).
     ReadMemory {

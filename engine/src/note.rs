@@ -217,7 +217,7 @@ pub struct Note {
     pub(crate) starts_fresh: bool,
     pub(crate) state_move: KernelStateReport,
     pub(crate) shared_state: SharedStateProgress,
-    /// Why the note's last kernel ended.
+    /// Why the note's last kernel ended by itself while it ran no cell, if it did.
     pub(crate) kernel_trouble: Option<String>,
     /// Fingerprint of the kernel that was last selected.
     pub(crate) kernel_print: Option<String>,
@@ -232,6 +232,12 @@ pub struct Note {
     pub(crate) kept_fresh: KeptStaleness,
     /// Executions that the running kernel has started.
     pub(crate) kernel_executions: BTreeSet<ExecutionId>,
+    /// The branch of saved states for the cells that are queued next; `None`: the user's own state.
+    pub(crate) next_branch: Option<String>,
+    /// Branches of executions that agents requested. The user's state knows nothing of them.
+    pub(crate) branches: BTreeMap<ExecutionId, String>,
+    /// The user's latest execution of each cell that an agent has run since.
+    pub(crate) own_runs: BTreeMap<BlockId, ExecutionId>,
     /// Names that the kernel holds as variables.
     pub(crate) held: BTreeMap<String, HeldName>,
     /// The running execution, its cell, and the names that the cell assigns (`true` if certainly).
@@ -311,6 +317,9 @@ impl Note {
             cells_revision: 0,
             runs: 0,
             kernel_executions: BTreeSet::new(),
+            next_branch: None,
+            branches: BTreeMap::new(),
+            own_runs: BTreeMap::new(),
             kept_fresh: KeptStaleness::default(),
             held: BTreeMap::new(),
             running: None,

@@ -148,7 +148,7 @@ impl SessionState {
         self.pass_on_requests(turn);
         self.files.volumes.step_unreachable(turn);
         self.files.step_note_jobs(turn, &mut self.sync);
-        self.schedules.step_memory_maintenance(turn, &self.files.volumes);
+        self.schedules.step_memory_maintenance(turn, &self.files.volumes, &mut self.runs);
         let default_kernel = self.workspace.settings.default_kernel.as_deref();
         self.kernels.step_default_kernel(turn, &mut self.files, default_kernel);
         self.kernels.step_kernel_pool(turn, &self.files, &self.workspace);

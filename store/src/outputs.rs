@@ -158,6 +158,39 @@ impl Execution {
     pub fn is_canceled_in_queue(&self) -> bool {
         self.status == ExecutionStatus::Interrupted && self.duration.is_none() && self.outputs.is_empty()
     }
+
+    /// Returns about how many bytes the outputs take in the document.
+    pub fn output_bytes(&self) -> usize {
+        let bytes = |output: &CellOutput| match &output.body {
+            OutputBody::Stream { text, .. } => text.len(),
+            OutputBody::ExecuteResult { .. } | OutputBody::DisplayData { .. } | OutputBody::Error { .. } => 1_024,
+        };
+        self.outputs.iter().map(bytes).sum()
+    }
+
+    /// Returns a cell's result in a form that can be compared between runs, without counts and addresses.
+    pub fn comparable_result(&self) -> String {
+        let mut text = self.status.as_str().to_owned();
+        for output in &self.outputs {
+            let mut body = serde_json::to_value(&output.body).unwrap_or_default();
+            if let Some(body) = body.as_object_mut() {
+                body.remove("execution_count");
+            }
+            text.push_str(&body.to_string());
+            text.push_str(&output.whole.as_ref().map(|whole| whole.blob.to_string()).unwrap_or_default());
+        }
+        let mut plain = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find("0x") {
+            let digits = rest[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+            plain.push_str(&rest[..at + 2]);
+            if digits < 6 {
+                plain.push_str(&rest[at + 2..at + 2 + digits]);
+            }
+            rest = &rest[at + 2 + digits..];
+        }
+        plain + rest
+    }
 }
 
 /// The automerge document of a note's outputs.

@@ -2,7 +2,7 @@
 //! edits survive, nothing is left half done, and what can't be done gets a clear error.
 
 mod damage;
-mod disks;
+pub(crate) mod disks;
 mod documents;
 mod older;
 mod reading;

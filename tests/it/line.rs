@@ -7,6 +7,7 @@ mod acp_programs;
 mod agent_settings;
 mod agent_socket;
 pub(crate) mod agents;
+mod agents_elsewhere;
 mod answers;
 #[cfg(target_os = "linux")]
 mod browser;
@@ -30,6 +31,8 @@ mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
 mod git_heads;
+#[cfg(unix)]
+mod git_hostile;
 #[cfg(unix)]
 mod git_killed_steps;
 #[cfg(unix)]

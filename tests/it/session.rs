@@ -22,6 +22,7 @@ mod server_forms;
 mod shared;
 mod shared_edits;
 mod shared_states;
+mod state_branches;
 mod team;
 mod trace_versions;
 mod views;

@@ -5,6 +5,7 @@
 //! Each rule is a row of a table. A failure names the rule, the place and what to do. An exemption is a row, too: it
 //! has a reason, and fails when nothing needs it.
 
+mod built_once;
 mod circles;
 mod documents;
 mod graph;
@@ -298,8 +299,8 @@ const MAX_APP_WINDOW_FILES: usize = 12;
 /// Methods of the window for tests, behind a feature. They aren't counted.
 const TEST_ACCESS_FILE: &str = "app/window/src/test_access.rs";
 
-/// The page that names tests for the promises of the references.
-const ROWS_PAGE: &str = "docs/rows/agents.md";
+/// The pages that name tests for the promises of the references.
+const ROWS_PAGES: [&str; 2] = ["docs/rows/agents.md", "docs/rows/volumes.md"];
 
 /// The maximum size of ARCHITECTURE.md, so that it can be read in one sitting.
 const MAX_ARCHITECTURE_BYTES: usize = 16_000;
@@ -765,9 +766,14 @@ fn architecture_describes_every_crate_and_names_files_that_are_there() {
 fn tests_that_rows_name_exist() {
     let sources = sources();
     let mut found = Vec::new();
-    let named = documents::tests(&read(ROWS_PAGE));
-    assert!(named.len() > 100, "{ROWS_PAGE} names {} tests", named.len());
-    for (line, path) in &named {
+    let named: Vec<(&str, usize, String)> = ROWS_PAGES
+        .iter()
+        .flat_map(|page| documents::tests(&read(page)).into_iter().map(move |(line, path)| (*page, line, path)))
+        .collect();
+    for page in ROWS_PAGES {
+        assert!(named.iter().filter(|named| named.0 == page).count() > 100, "{page} names too few tests");
+    }
+    for (page, line, path) in &named {
         let (module, name) = path.rsplit_once("::").unwrap_or(("", path.as_str()));
         let file = format!("tests/it/{}.rs", module.replace("::", "/"));
         let declared = format!("fn {name}()");
@@ -777,7 +783,7 @@ fn tests_that_rows_name_exist() {
             None => sources.iter().filter(|source| !source.path.starts_with("tests/it/")).any(has_test),
         };
         if !is_there {
-            found.push(format!("{ROWS_PAGE}:{line}: there is no test {path}"));
+            found.push(format!("{page}:{line}: there is no test {path}"));
         }
     }
     report("Each row names tests that exist: name the one that shows the promise now.", &found);

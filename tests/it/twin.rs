@@ -86,6 +86,9 @@ pub(crate) struct Twin {
     pub(crate) reserve: Option<PathBuf>,
     /// The kernel of the last cell that was run.
     pub(crate) kernel: Option<String>,
+    /// The branch of saved states in which the last cell was run, and the executions in whose state.
+    pub(crate) branch: Option<String>,
+    pub(crate) after: Option<Vec<ExecutionId>>,
     /// Chunks of documents in the order in which they became durable: what would be sent to other replicas.
     pub(crate) sent: Vec<(DocId, Vec<u8>)>,
     /// The documents synced over any hub.
@@ -152,6 +155,8 @@ impl Twin {
             asked: Vec::new(),
             reserve: None,
             kernel: None,
+            branch: None,
+            after: None,
             sent: Vec::new(),
             wanted: BTreeSet::new(),
             beside: BTreeMap::new(),
@@ -329,8 +334,8 @@ impl Twin {
                     self.refusals.push(ticket);
                 }
                 Effect::Reserve { folder } => self.reserve = folder,
-                Effect::Eval { execution, code, label, forget, kernel, .. } => {
-                    self.kernel = kernel;
+                Effect::Eval { execution, code, label, forget, kernel, branch, after, .. } => {
+                    (self.kernel, self.branch, self.after) = (kernel, branch, after);
                     self.asked.push(Asked::Eval { execution, code, label, forget });
                 }
                 Effect::MoveState { to, .. } => self.asked.push(Asked::Move(to)),

@@ -3,6 +3,7 @@
 
 mod agents;
 mod budget;
+mod curve;
 mod detail;
 mod experiences;
 mod plans;

@@ -8,8 +8,11 @@ use std::io::Write;
 use std::time::Duration;
 use vcs::RepositoryFolder;
 
-/// How long the commits of a file are searched for.
+/// How long commits are searched for.
 const LOG_SEARCH_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What is said of a log that lacks commits.
+const CUT_LOG: &str = "tracebook: older commits are left out, because the search takes too long";
 
 /// The names that a log or diff was given.
 struct RevisionNames {
@@ -109,15 +112,24 @@ pub(super) fn print_log(
         if args.all && !revisions.is_empty() {
             return Err(CliError::usage("--all lists the commits of all branches, so name no commit"));
         }
-        let (rows, _) = match args.all {
+        let (rows, is_complete) = match args.all {
             true => repository.commit_graph(true, limit, &mut |_| true)?,
             false => repository.range_graph(&range, limit, &mut |_| true)?,
         };
+        if !is_complete && rows.len() < limit.min(vcs::MAX_GRAPH_COMMITS) {
+            writeln!(errors, "{CUT_LOG}")?;
+        }
         let text = vcs::graph_text(&rows, &|row| commit_line(&row.commit));
         return print_text(json, out, &text, &json!(rows));
     }
     let commits = match files.as_slice() {
-        [] => repository.log_range(&range, limit)?,
+        [] => {
+            let (found, is_complete) = repository.log_range(&range, limit, LOG_SEARCH_TIMEOUT)?;
+            if !is_complete {
+                writeln!(errors, "{CUT_LOG}")?;
+            }
+            found
+        }
         [path] => {
             let known = repository.is_known_folder(path);
             if matches!(known, Ok(true)) {
@@ -125,7 +137,7 @@ pub(super) fn print_log(
             }
             let (found, is_complete) = repository.file_commits(path, &range, limit, LOG_SEARCH_TIMEOUT)?;
             if !is_complete {
-                writeln!(errors, "tracebook: older commits are left out, because the search takes too long")?;
+                writeln!(errors, "{CUT_LOG}")?;
             } else if found.is_empty() && revisions.is_empty() {
                 known?;
             }

@@ -10,6 +10,7 @@ mod capture;
 mod cells;
 mod collection_view;
 mod components;
+mod consolidation;
 mod devices;
 mod events;
 mod file_ops;

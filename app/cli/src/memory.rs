@@ -1,6 +1,7 @@
 //! Memory on the command line: earlier work and lessons from it.
 
 mod budget;
+mod curve;
 mod experiences;
 mod memory_files;
 mod task_context;

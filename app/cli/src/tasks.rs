@@ -4,7 +4,7 @@ use super::memory::{note_text_at, write_note};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, recall_options, resolve};
 use crate::arguments::TasksArguments;
 use agent::agent_definition::AgentDefinition;
-use agent::agent_registry::PythonAgent;
+use agent::agent_registry::{AgentRegistry, PythonAgent};
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskRiskLevel, TaskStatus};
 use agent::{agent_definition, agent_registry, planner, sent_task};
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::DocId;
+use text::untrusted_text;
 
 /// Maximum time for the index of notes before plans are listed.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(60);
@@ -145,33 +146,61 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u
     Ok(EXIT_DONE)
 }
 
-/// Lists the agents that can do tasks: built-in ones, the user's own, and those of the project.
-fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
-    agents::wait_for_setup(scene)?;
-    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
-    let (own, root) = scene.handle.read(move |session| {
-        let own = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
-        (own, session.volume(volume).and_then(|volume| volume.root.clone()))
-    })?;
-    let crew = root.map(|root| project_memory::read_agent_registry(&root)).unwrap_or_default();
-    let mut all: Vec<(AgentDefinition, &str)> = Vec::new();
-    let given = [("yours", own), ("built in", agent_definition::built_in()), ("project", crew.definitions)];
-    for (whose, agents) in given {
-        for agent in agents {
-            if all.iter().all(|(known, _)| known.name != agent.name) {
-                all.push((agent, whose));
-            }
-        }
-    }
-    let python = |agent: PythonAgent| AgentDefinition {
-        name: agent.class,
+/// An agent in the list.
+struct ListedAgent {
+    agent: AgentDefinition,
+    /// Whose it is.
+    whose: &'static str,
+    /// The other volume that it comes from; `None` for agents of the project, the user and the program.
+    volume: Option<String>,
+    /// Whether it's used: the user has to trust another volume first.
+    is_trusted: bool,
+}
+
+/// Returns what the list shows of an agent in Python.
+fn python_definition(agent: PythonAgent) -> AgentDefinition {
+    AgentDefinition {
+        name: agent.name,
         description: agent.description,
         capabilities: agent.capabilities,
         path: Some(agent.path),
         ..AgentDefinition::default()
-    };
-    all.extend(crew.python.into_iter().map(|agent| (python(agent), "project, Python")));
-    for (mut agent, whose) in all {
+    }
+}
+
+/// Lists the agents that can do tasks: built-in ones, the user's own, those of the project, and those of other volumes,
+/// whose names begin with the volume's.
+fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
+    agents::wait_for_setup(scene)?;
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
+    let (own, root, elsewhere) = scene.handle.read(move |session| {
+        let own = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
+        let root = session.volume(volume).and_then(|volume| volume.root.clone());
+        (own, root, session.agent_volumes(volume))
+    })?;
+    let crew = root.map(|root| project_memory::read_agent_registry(&root)).unwrap_or_default();
+    let mut all: Vec<ListedAgent> = Vec::new();
+    let here = |agent, whose| ListedAgent { agent, whose, volume: None, is_trusted: true };
+    let given = [("yours", own), ("built in", agent_definition::built_in()), ("project", crew.definitions)];
+    for (whose, agents) in given {
+        for agent in agents {
+            if all.iter().all(|known| known.agent.name != agent.name) {
+                all.push(here(agent, whose));
+            }
+        }
+    }
+    all.extend(crew.python.into_iter().map(|agent| here(python_definition(agent), "project, Python")));
+    for other in elsewhere {
+        let mut crew = AgentRegistry::default();
+        // All are listed, also those that aren't used.
+        crew.add_volume(&other.name, true, project_memory::read_agent_registry(&other.root));
+        let definitions = crew.definitions.into_iter().map(|agent| (agent, "another volume"));
+        let python = crew.python.into_iter().map(|agent| (python_definition(agent), "another volume, Python"));
+        let (name, is_trusted) = (&other.name, other.is_trusted);
+        let agents = definitions.chain(python);
+        all.extend(agents.map(|(agent, whose)| ListedAgent { agent, whose, volume: Some(name.clone()), is_trusted }));
+    }
+    for ListedAgent { mut agent, whose, volume, is_trusted } in all {
         let first = agent.description.lines().next().unwrap_or_default().to_owned();
         let wanted = agent.name.clone();
         let (off, choices, active) = scene.handle.read(move |session| {
@@ -182,8 +211,12 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
         })?;
         let name = agent.name.clone();
         agent.apply_choice(&name, &choices);
-        let state = if off { ", switched off" } else { "" };
-        let status = match (off, active.is_empty()) {
+        let state = match (is_trusted, off) {
+            (false, _) => ", not trusted",
+            (true, true) => ", switched off",
+            (true, false) => "",
+        };
+        let status = match (off || !is_trusted, active.is_empty()) {
             (true, _) => "disabled",
             (false, true) => "idle",
             (false, false) => "busy",
@@ -193,15 +226,16 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
                 let one = json!({
                     "id": name, "name": name, "role": agent.role(), "status": status, "progress": active,
                     "capabilities": agent.capabilities, "can_handle": agent.when, "from": whose,
-                    "description": first, "enabled": !off, "llm_provider": agent.llm_provider,
+                    "description": first, "enabled": !off && is_trusted, "llm_provider": agent.llm_provider,
                     "max_tokens": agent.max_tokens, "temperature": agent.temperature, "tools": agent.tools,
                     "deadline": agent.deadline,
-                    "tool_choice": agent.tool_choice,
+                    "tool_choice": agent.tool_choice, "volume": volume, "trusted": is_trusted,
                 });
                 writeln!(scene.out, "{one}")?;
             }
             false => {
                 let busy = if active.is_empty() { "" } else { ", busy" };
+                let (name, first) = (untrusted_text::escape_line(&name), untrusted_text::escape_line(&first));
                 writeln!(scene.out, "{name}  ({whose}{state}{busy})  {first}")?;
             }
         }

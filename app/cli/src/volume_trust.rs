@@ -43,9 +43,13 @@ pub(super) fn cmd_volumes(scene: &mut CommandContext<'_>, args: &VolumesArgument
     match is_trusted {
         true => writeln!(
             scene.out,
-            "Agents follow AGENTS.md, CLAUDE.md and SKILL.md of {name} now, also after these files change."
+            "Agents follow AGENTS.md, CLAUDE.md and SKILL.md of {name} now, also after these files change. Messages in \
+             other volumes can call its agents."
         )?,
-        false => writeln!(scene.out, "Agents don't follow instruction files of {name}.")?,
+        false => writeln!(
+            scene.out,
+            "Agents don't follow instruction files of {name}, and messages in other volumes can't call its agents."
+        )?,
     }
     Ok(EXIT_DONE)
 }

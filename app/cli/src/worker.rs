@@ -306,13 +306,18 @@ fn carry_out(
     }
     let mut asked: BTreeSet<String> = BTreeSet::new();
     let mut is_stopping = false;
+    // Decisions about delegated work that another worker began, and that isn't continued yet.
+    let mut undecided: Vec<SignedText> = Vec::new();
     loop {
         if !claim.holds() {
             return Ok(WorkOutcome::Lost);
         }
-        for decision in claim.take_decisions() {
-            if let Err(why) = apply_decision(scene, client, queued, &decision) {
-                say(scene, "refused", run, &format!("a decision doesn't count: {}", why.why))?;
+        undecided.extend(claim.take_decisions());
+        for decision in std::mem::take(&mut undecided) {
+            match apply_decision(scene, client, queued, &decision) {
+                Ok(true) => {}
+                Ok(false) => undecided.push(decision),
+                Err(why) => say(scene, "refused", run, &format!("a decision doesn't count: {}", why.why))?,
             }
         }
         if claim.is_cancelled() && !is_stopping {
@@ -344,10 +349,27 @@ fn carry_out(
             return Ok(WorkOutcome::Over("failed".to_owned(), Some(why)));
         }
         if let Some(ending) = ending {
+            end_parts(scene, run)?;
             return deliver(scene, client, claim, ending);
         }
         super::sleep(RUN_POLL_INTERVAL);
     }
+}
+
+/// Ends what a run had delegated on a worker that was lost, and didn't have continued here.
+fn end_parts(scene: &CommandContext<'_>, run: DocId) -> Result<(), CliError> {
+    let parts = scene.handle.read(move |session| {
+        let agents = session.agents();
+        let open = |id: &DocId| agents.runs().any(|(of, line)| of == *id && line.ending.is_none());
+        agents.run_family(run).into_iter().filter(|id| *id != run && open(id)).collect::<Vec<_>>()
+    })?;
+    for part in parts {
+        if resolve_run(scene, &part.to_string()).is_ok() {
+            // It may be over just now.
+            let _ = scene.handle.run_command(Command::CancelRun { run: part });
+        }
+    }
+    Ok(())
 }
 
 /// Waits until the hub has all that the run did.
@@ -410,17 +432,6 @@ fn begin(
         if recall.mode == ReplayMode::Follower {
             return Err(CliError::usage("its worker has failed, and in the mode follower no other one continues"));
         }
-        // What it had delegated is carried out by nobody: the call that waits for it is answered.
-        let parts = scene.handle.read(move |session| {
-            let agents = session.agents();
-            let open = |id: &DocId| agents.runs().any(|(of, line)| of == *id && line.ending.is_none());
-            agents.run_family(run).into_iter().filter(|id| *id != run && open(id)).collect::<Vec<_>>()
-        })?;
-        for part in parts {
-            resolve_run(scene, &part.to_string())?;
-            // It may be over just now.
-            let _ = scene.handle.run_command(Command::CancelRun { run: part });
-        }
         scene.handle.run_command(hold)?;
         return Ok(());
     }
@@ -451,13 +462,14 @@ fn ensure_ordered(scene: &CommandContext<'_>, (volume, task): (DocId, &RunTask),
     }
 }
 
-/// Applies a decision of the owner, if it's about a request as the owner saw it.
+/// Applies a decision of the owner, if it's about a request as the owner saw it. Returns whether it was applied; if not,
+/// the work that it's about may still be continued here.
 fn apply_decision(
     scene: &CommandContext<'_>,
     client: &WorkClient,
     queued: &QueuedRun,
     signed: &SignedText,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let decision: OrderedDecision = signed.open().map_err(CliError::usage)?;
     if signed.by != queued.order.by || decision.hub != client.hub || decision.run != queued.run {
         return Err(CliError::usage("it isn't from the device that sent the run"));
@@ -466,11 +478,17 @@ fn apply_decision(
     let (root, run, id) = (queued.run, sent.run, decision.approval.clone());
     let look = move |session: &Session| {
         let agents = session.agents();
-        let known = agents.run(run).filter(|_| agents.run_family(root).contains(&run))?;
-        known.pending().find(|approval| approval.id == id).map(shown_hash)
+        if !agents.run_family(root).contains(&run) {
+            return (None, false);
+        }
+        let known = agents.run(run);
+        let may_come = known.is_none_or(|known| known.about.ending.is_none() && !known.is_awake());
+        let shown = known.and_then(|known| known.pending().find(|approval| approval.id == id).map(shown_hash));
+        (shown, run != root && may_come)
     };
-    let shown = scene.handle.read(look)?;
+    let (shown, may_come) = scene.handle.read(look)?;
     match shown {
+        _ if may_come => return Ok(false),
         None => return Err(CliError::usage("nothing waits for it")),
         Some(shown) if shown != decision.shown => {
             return Err(CliError::usage("it's about another request than the one here"));
@@ -485,7 +503,7 @@ fn apply_decision(
     let record = DecisionRecord { scope, ..sent.record };
     let command = Command::Decide { run, approval: decision.approval, decision: record };
     scene.handle.run_command(command)?;
-    Ok(())
+    Ok(true)
 }
 
 /// Returns the runs in the queues of all hubs, each with its hub's queue.

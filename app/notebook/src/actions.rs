@@ -120,6 +120,8 @@ pub enum PageAction {
     Memory(Box<agent_ui::memory::MemoryAction>),
     /// Show the agent's pending questions.
     ShowAgent,
+    /// Shows the outline in the right panel, or closes it.
+    ShowOutline,
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
     /// Show this session in the agent's panel.

@@ -12,7 +12,7 @@ use crate::send_errors::SentRunError;
 use agent::memory::RecallOptions;
 use agent::policy::ToolPolicy;
 use agent::sent_task::sent_task_calls;
-use engine::{LAN_HUB_ADDRESS, Session};
+use engine::{Command, LAN_HUB_ADDRESS, Session};
 use host::Handle;
 use host::peers::DeviceId;
 use host::peers::devices::now_millis;
@@ -271,6 +271,23 @@ pub fn send_decision(
     let order = OrderedDecision { hub: client.hub, run: root, approval: approval.to_owned(), shown, decision };
     client.ask(&WorkRequest::Decide(root, client.sign(&order)?))?;
     Ok(Some(queued.holder.map_or_else(|| "the next worker".to_owned(), |(_, name)| name)))
+}
+
+/// Opens the delegated runs of a run elsewhere whose calls wait for the user, so that these calls are shown.
+///
+/// # Errors
+/// Returns an error if the program is closing.
+pub fn open_waiting_parts(handle: &Handle, run: DocId) -> Result<(), SentRunError> {
+    let look = move |session: &Session| {
+        let agents = session.agents();
+        let family = agents.run_family(run);
+        let waits = agents.runs().filter(|(_, line)| line.ending.is_none() && line.pending > 0).map(|(id, _)| id);
+        waits.filter(|id| family.contains(id) && agents.run(*id).is_none()).collect::<Vec<DocId>>()
+    };
+    for part in handle.read(look)? {
+        handle.run_command(Command::OpenRun { run: part })?;
+    }
+    Ok(())
 }
 
 /// Stops a run at the queue that it was sent to, and the tasks of its plan that were; nothing happens if none is there.

@@ -3,8 +3,8 @@
 use crate::send_errors::SentRunError;
 use crate::task_courier::TaskCourier;
 use crate::{
-    SentQuestion, hub_devices, queue_of_volume, queued_label, queued_runs, send_decision, send_run, shared_hubs,
-    stop_if_queued,
+    SentQuestion, hub_devices, open_waiting_parts, queue_of_volume, queued_label, queued_runs, send_decision, send_run,
+    shared_hubs, stop_if_queued,
 };
 use engine::Command;
 use host::Handle;
@@ -104,6 +104,9 @@ impl DeskShared {
 /// Asks the queue about a run until it's over there, or the window is closed.
 fn follow(shared: &Weak<DeskShared>, volume: DocId, run: DocId) {
     while let Some(desk) = shared.upgrade() {
+        if open_waiting_parts(&desk.handle, run).is_err() {
+            return; // the program is closing
+        }
         // A hub that can't be reached now may be back later; the run continues meanwhile.
         let queued = desk.queue(volume).ok().and_then(|client| queued_runs(&client, vec![volume]).ok());
         if let Some(runs) = queued {

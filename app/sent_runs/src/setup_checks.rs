@@ -5,6 +5,7 @@ use crate::send_errors::SentRunError;
 use agent::agent_definition::is_memory_agent;
 use engine::{Command, Session};
 use host::Handle;
+use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
 
@@ -30,8 +31,12 @@ pub fn wait_for_setup(handle: &Handle) -> Result<(), SentRunError> {
 /// Returns an error if it isn't available.
 pub fn ensure_agent_available(handle: &Handle, volume: DocId, name: &str) -> Result<(), SentRunError> {
     wait_for_setup(handle)?;
-    let root = handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let crew = root.map(|root| host::agents::project_memory::read_agent_registry(&root)).unwrap_or_default();
+    let (root, elsewhere) = handle.read(move |session| {
+        let root = session.volume(volume).and_then(|volume| volume.root.clone());
+        (root, session.agent_volumes(volume))
+    })?;
+    let read = |root: PathBuf| host::agents::project_memory::read_callable_agents(&root, &elsewhere);
+    let crew = root.map(read).unwrap_or_default();
     let name = name.trim_start_matches('@').to_owned();
     match handle.read(move |session| session.agent_unavailable_reason(&crew, &name))? {
         Some(why) => Err(SentRunError::Agent(why)),

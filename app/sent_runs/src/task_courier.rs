@@ -4,8 +4,8 @@
 use crate::hub_sync::wait_until_hubs_have_all;
 use crate::send_errors::SentRunError;
 use crate::{
-    RunTask, SEND_TIMEOUT, SentDecision, SentQuestion, find_device, queue_of_volume, queued_runs, send_run,
-    shared_hubs, shown_hash,
+    RunTask, SEND_TIMEOUT, SentDecision, SentQuestion, find_device, open_waiting_parts, queue_of_volume, queued_runs,
+    send_run, shared_hubs, shown_hash,
 };
 use agent::memory::trace_extraction::final_answer;
 use agent::policy::ToolPolicy;
@@ -150,6 +150,7 @@ fn advance(
             state.is_sent = true;
             if is_known(handle, run)? {
                 handle.run_command(Command::OpenRun { run })?; // its requests for approval are shown here
+                open_waiting_parts(handle, run)?;
             }
             follow(handle, &client, &queued, state)
         }

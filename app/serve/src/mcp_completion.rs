@@ -235,7 +235,8 @@ impl ToolCallContext<'_> {
             match self.perform_ok(call) {
                 Ok(outcome) => {
                     let rows = outcome.lines();
-                    let usable = rows.iter().filter(|row| row["status"] != "disabled");
+                    // Each volume is asked for its own.
+                    let usable = rows.iter().filter(|row| row["status"] != "disabled" && row["volume"].is_null());
                     names.extend(usable.filter_map(|row| text_of(row, "name")));
                 }
                 // A volume whose folder is missing doesn't hide the agents of the others.

@@ -349,8 +349,9 @@ pub(crate) async fn find_agents(caller: &ApiCaller, volume: Option<String>) -> R
     let project = caller.project(volume).await?;
     let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
     let agents = caller.perform_ok(call).await?.lines();
-    let mut agents: Vec<AgentInfo> =
-        agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect();
+    // A token of one volume doesn't show what others hold.
+    let agents = agents.into_iter().filter(|agent| caller.token.volume.is_none() || agent["volume"].is_null());
+    let mut agents: Vec<AgentInfo> = agents.filter_map(|agent| serde_json::from_value(agent).ok()).collect();
     if caller.token.volume.is_some() && agents.iter().any(|agent| !agent.progress.is_empty()) {
         // An agent may work in other volumes, too.
         let runs = reachable_runs(caller).await?;

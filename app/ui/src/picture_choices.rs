@@ -1,4 +1,4 @@
-//! Choices shown as pictures to click: themes as small notes, and sets of keys as key caps.
+//! Choices shown as pictures to click: themes as small notes, text sizes as letters, and sets of keys as key caps.
 
 use crate::icons;
 use crate::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
@@ -11,6 +11,8 @@ use egui::{Align2, Color32, Painter, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, 
 const PICTURE_SIZE: Vec2 = vec2(120.0, 72.0);
 /// Height of a key cap, and its least width.
 const KEY_CAP_HEIGHT: f32 = 24.0;
+/// Size of the letters that show the usual text size, in points.
+const SAMPLE_TEXT_POINTS: f32 = 24.0;
 
 /// Draws a choice of pictures with their names, in as many rows as they need. Returns the clicked one.
 pub fn picture_choices(
@@ -76,6 +78,13 @@ pub fn paint_theme(painter: &Painter, rect: Rect, dark: Option<bool>) {
     for (left, height) in [(36.0, 12.0), (48.0, 20.0), (60.0, 8.0), (72.0, 16.0), (84.0, 22.0)] {
         fill(left, 64.0 - height, vec2(8.0, height), colours.accent);
     }
+}
+
+/// Paints two letters in a text size, relative to the usual one.
+pub fn paint_text_size(painter: &Painter, rect: Rect, colours: &ThemeColors, scale: f32) {
+    painter.rect_filled(rect, CONTROL_CORNER, colours.sunken);
+    let font = theme::inter_font(InterCut::Regular, SAMPLE_TEXT_POINTS * scale);
+    painter.text(rect.center(), Align2::CENTER_CENTER, "Aa", font, colours.ink);
 }
 
 /// Paints key caps in a row.

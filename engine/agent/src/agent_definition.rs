@@ -49,6 +49,9 @@ pub struct AgentDefinition {
     /// Path of the file: in the volume for a project's agent, otherwise on this machine. `None` for built-in agents.
     #[serde(skip)]
     pub path: Option<String>,
+    /// The volume that it comes from, if that isn't the one in which it's called. Its name begins with the volume's.
+    #[serde(skip)]
+    pub volume: Option<String>,
     /// The program that does the work, if it isn't a model. No file of a project can name one.
     #[serde(skip)]
     pub program: Option<ExternalProgram>,

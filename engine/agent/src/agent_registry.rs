@@ -1,13 +1,15 @@
 //! The agents of a project: Markdown definitions in `components/agents`, and Python classes in `agents`. They come with
 //! the volume and may be written by another person. So none may take the name of a built-in or user's agent, and none
-//! gets more rights than any other.
+//! gets more rights than any other. Those of other volumes are called by `volume/name`, if the user trusts the volume.
 
 use crate::agent_definition::AgentDefinition;
+use crate::prompt_quote::single_line;
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use ruff_python_ast::{Expr, Mod, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use serde_json::json;
+use std::path::PathBuf;
 use store::{BlobHash, MessageRole, SessionMessage};
 
 /// Folder of agent definitions in a volume or a project.
@@ -18,6 +20,8 @@ pub const PYTHON_AGENTS_FOLDER: &str = "agents";
 pub const MAX_AGENT_FILE_BYTES: usize = 64 << 10;
 /// Maximum number of agents of each kind (Markdown and Python).
 const MAX_PROJECT_AGENTS: usize = 100;
+/// Maximum number of agents of each kind in all other volumes together.
+const MAX_OTHER_AGENTS: usize = 200;
 /// Maximum number of capabilities that a docstring lists.
 const MAX_CAPABILITIES: usize = 20;
 /// Maximum length of a capability in characters.
@@ -36,6 +40,8 @@ const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
 /// An agent written in Python: `class X: def execute(self, task)`, or `def execute(self, task, context)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonAgent {
+    /// Name by which it's called: that of the class, after the volume's if it comes from another volume.
+    pub name: String,
     /// Name of the Python class.
     pub class: String,
     /// Path of the file in the volume.
@@ -59,6 +65,19 @@ pub struct AgentRegistry {
     pub python: Vec<PythonAgent>,
     /// Files that can't be read, each with its reason.
     pub problems: Vec<String>,
+    /// Agents of other volumes that aren't used, because the user doesn't trust these: each as volume and name.
+    pub untrusted: Vec<(String, String)>,
+}
+
+/// A volume whose agents can be called from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentVolume {
+    /// Name of the volume, which comes before the names of its agents.
+    pub name: String,
+    /// The volume's folder.
+    pub root: PathBuf,
+    /// Whether its agents are used, because the user trusts the volume.
+    pub is_trusted: bool,
 }
 
 /// Returns a path relative to its project, if it's in one.
@@ -116,6 +135,7 @@ fn parse_python_agent(path: &str, code: &str) -> Option<PythonAgent> {
         })?;
         let description = docstring(&class.body).or_else(|| docstring(&module.body)).unwrap_or_default();
         Some(PythonAgent {
+            name: class.name.to_string(),
             class: class.name.to_string(),
             path: path.to_owned(),
             capabilities: listed_capabilities(&description),
@@ -129,7 +149,13 @@ fn parse_python_agent(path: &str, code: &str) -> Option<PythonAgent> {
 impl PythonAgent {
     /// Returns whether a mention of `name` refers to this agent: the name of its class or of its file, ignoring case.
     fn has_name(&self, name: &str) -> bool {
-        self.class.eq_ignore_ascii_case(name) || self.file_name().eq_ignore_ascii_case(name)
+        self.name.eq_ignore_ascii_case(name) || self.called_file().eq_ignore_ascii_case(name)
+    }
+
+    /// Returns the name by which it's called after its file.
+    fn called_file(&self) -> String {
+        let volume = self.name.strip_suffix(self.class.as_str()).unwrap_or_default();
+        format!("{volume}{}", self.file_name())
     }
 
     /// Returns the name of the agent's file, without folders and ending.
@@ -174,7 +200,49 @@ impl PythonAgent {
 impl AgentRegistry {
     /// Returns the names of the files that define Python agents, each with the name of its agent.
     pub fn file_names(&self) -> impl Iterator<Item = (String, String)> {
-        self.python.iter().map(|agent| (agent.file_name().to_owned(), agent.class.clone()))
+        self.python.iter().map(|agent| (agent.called_file(), agent.name.clone()))
+    }
+
+    /// Adds the agents of another volume, which are called by the volume's name and their own. If the user doesn't
+    /// trust it, only their names are kept.
+    pub fn add_volume(&mut self, volume: &str, is_trusted: bool, other: AgentRegistry) {
+        let called = |name: &str| format!("{volume}/{name}");
+        if !is_trusted {
+            let names = other.definitions.into_iter().map(|agent| agent.name);
+            let names = names.chain(other.python.into_iter().map(|agent| agent.name));
+            self.untrusted.extend(names.map(|name| (volume.to_owned(), name)));
+            self.untrusted.truncate(MAX_OTHER_AGENTS);
+            return;
+        }
+        let from_others = self.definitions.iter().filter(|agent| agent.volume.is_some()).count();
+        let definitions = other.definitions.into_iter().map(|agent| AgentDefinition {
+            name: called(&agent.name),
+            path: agent.path.as_deref().map(called),
+            volume: Some(volume.to_owned()),
+            ..agent
+        });
+        self.definitions.extend(definitions.take(MAX_OTHER_AGENTS.saturating_sub(from_others)));
+        let from_others = self.python.iter().filter(|agent| agent.name != agent.class).count();
+        let python = other.python.into_iter().map(|agent| PythonAgent {
+            name: called(&agent.class),
+            path: called(&agent.path),
+            ..agent
+        });
+        self.python.extend(python.take(MAX_OTHER_AGENTS.saturating_sub(from_others)));
+    }
+
+    /// Returns why an agent of another volume isn't used, if only volumes that the user doesn't trust have one of this
+    /// name. `name` may begin with the volume's.
+    pub fn untrusted_reason(&self, name: &str) -> Option<String> {
+        let is_called = |(volume, own): &&(String, String)| {
+            own.eq_ignore_ascii_case(name) || format!("{volume}/{own}").eq_ignore_ascii_case(name)
+        };
+        let (volume, own) = self.untrusted.iter().find(is_called)?;
+        let (volume, own) = (single_line(volume, 100), single_line(own, 60));
+        Some(format!(
+            "The agent {own} is in the volume {volume}, which you don't trust. To trust it: tracebook volumes trust \
+             {volume}."
+        ))
     }
 
     /// Reads the agents in `files` (path inside the volume, and text). Of two definitions with the same name, the first
@@ -196,6 +264,9 @@ impl AgentRegistry {
                 }
             } else if crew.definitions.len() < MAX_PROJECT_AGENTS {
                 match AgentDefinition::parse(&text) {
+                    Ok(agent) if agent.name.contains('/') => {
+                        crew.problems.push(format!("the name of an agent contains no /: {path}"));
+                    }
                     Ok(agent) if crew.definitions.iter().all(|known| known.name != agent.name) => {
                         crew.problems.extend(agent.unknown_keys().into_iter().map(|said| format!("{said}: {path}")));
                         if agent.llm_provider.is_some() {
@@ -230,7 +301,8 @@ pub fn best_matching_agent<'a>(
     let lower = goal.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let mut best: Vec<(usize, &AgentDefinition, Vec<&str>)> = Vec::new();
-    for agent in agents {
+    // Those of other volumes work only if they're named.
+    for agent in agents.filter(|agent| agent.volume.is_none()) {
         // A prefix is enough for longer words: `test` matches `tests` and `testing`.
         let fits = |when: &&String| {
             words.iter().any(|word| *word == when.as_str() || when.len() > 3 && word.starts_with(when.as_str()))
@@ -272,6 +344,34 @@ mod tests {
 
     fn crew(files: &[(&str, &str)]) -> AgentRegistry {
         AgentRegistry::read(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())))
+    }
+
+    #[test]
+    fn agents_of_other_volumes_have_its_name_and_are_used_only_if_it_is_trusted() {
+        let poet = |prompt: &str| format!("---\nname: poet\nwhen: [verse]\n---\n{prompt}\n");
+        let files = [("components/agents/poet.md", poet("You rhyme.")), ("agents/peaks.py", PEAKS.to_owned())];
+        let garden = || AgentRegistry::read(files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())));
+        let mut all = crew(&[("components/agents/poet.md", poet("Another.").as_str())]);
+        all.add_volume("Garden", true, garden());
+        all.add_volume("Far", false, garden());
+        let names: Vec<&str> = all.definitions.iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["poet", "Garden/poet"]);
+        assert_eq!(all.definitions[1].path.as_deref(), Some("Garden/components/agents/poet.md"));
+        let agent = all.find_python_agent("garden/peaks").expect("by its file");
+        assert_eq!((agent.name.as_str(), agent.class.as_str()), ("Garden/PeakFinder", "PeakFinder"));
+        assert!(agent.task_program("x", &[]).contains("PeakFinder().execute("), "it runs by its class");
+        assert!(all.find_python_agent("PeakFinder").is_none(), "without the volume's name it is another agent");
+        let why = all.untrusted_reason("Far/poet").expect("it is not used");
+        assert!(why.contains("tracebook volumes trust Far"), "{why}");
+        assert_eq!(
+            (all.untrusted_reason("far/peakfinder").is_some(), all.untrusted_reason("Garden/poet")),
+            (true, None)
+        );
+        let best = best_matching_agent("a verse", all.definitions.iter()).map(|(name, _)| name);
+        assert_eq!(best.as_deref(), Some("poet"), "the rules choose none of another volume");
+        // A file can't name its agent so that it seems to be another volume's.
+        let named = crew(&[("components/agents/x.md", "---\nname: Garden/poet\n---\nX.\n")]);
+        assert_eq!((named.definitions.len(), named.problems.len()), (0, 1), "{:?}", named.problems);
     }
 
     #[test]

@@ -174,6 +174,8 @@ pub struct MemoryConfig {
     pub learn: bool,
     /// Where memory is kept. `None` means the project's folder if runs already keep it there, otherwise the workspace.
     pub place: Option<MemoryPlace>,
+    /// When memory is consolidated without being told to.
+    pub consolidate: ConsolidationTime,
     /// Confidence, 0 to 1, above which a trace is replayed without being told to; see
     /// [`trace_trust`](crate::memory::trace_trust). At 1 only pinned traces are.
     #[serde(deserialize_with = "values::share")]
@@ -182,8 +184,27 @@ pub struct MemoryConfig {
 
 impl Default for MemoryConfig {
     fn default() -> MemoryConfig {
-        MemoryConfig { learn: false, place: None, follow_confidence: DEFAULT_FOLLOW_CONFIDENCE }
+        let consolidate = ConsolidationTime::Never;
+        MemoryConfig { learn: false, place: None, consolidate, follow_confidence: DEFAULT_FOLLOW_CONFIDENCE }
     }
+}
+
+impl MemoryConfig {
+    /// Returns whether memory is consolidated after sessions. What isn't kept can't be consolidated.
+    pub fn consolidates_after_sessions(&self) -> bool {
+        self.learn && self.consolidate == ConsolidationTime::AfterSessions
+    }
+}
+
+/// When memory is consolidated without being told to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsolidationTime {
+    /// Only when the user or a schedule asks for it.
+    #[default]
+    Never,
+    /// When no agent has worked in a volume for a while, or the command that asked one ends.
+    AfterSessions,
 }
 
 /// How many tool calls a run makes in parallel.

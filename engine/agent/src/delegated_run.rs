@@ -1,6 +1,8 @@
 //! Runs of delegated work on this device. Their ids depend only on the run that delegates and on the work, so that the
 //! work is found again after a crash, and isn't done twice.
 
+use crate::agent_definition::DEFAULT_AGENT;
+use crate::memory::ReplayMode;
 use crate::run_records::RunSummary;
 use crate::sent_task::{calls_of_tool, derived_ids, text_of};
 use crate::tool_catalog::BuiltInTool;
@@ -66,6 +68,17 @@ fn delegated_work(arguments: &Map<String, Value>) -> String {
     if task.is_empty() { format!("goal {agent}\n{}", text_of(arguments, "goal")) } else { format!("task {task}") }
 }
 
+/// Returns whether a run that a worker began before it was lost is the one that a call asks for, as far as its summary
+/// tells: its document isn't signed. `volume`: that of the run with the call.
+pub fn is_continued_elsewhere(line: &RunSummary, volume: DocId, arguments: &Map<String, Value>) -> bool {
+    let agent = text_of(arguments, "agent").trim_start_matches('@');
+    let is_agent = line.agent == agent
+        || agent == DEFAULT_AGENT && text_of(arguments, "goal").contains(&format!("@{}", line.agent));
+    // What a replay has done is known only where it began.
+    let is_replay = ReplayMode::from_name(text_of(arguments, "mode")) == Some(ReplayMode::Follower);
+    is_agent && !is_replay && line.volume == volume && line.budget == arguments.get("budget").and_then(Value::as_f64)
+}
+
 /// Returns the run and the session for a call that delegates work: those that an interrupted call began, if the run can
 /// continue or has an answer that its lead hasn't got; otherwise new ones. `None` if there were too many attempts.
 /// `steps`: the lead's. `state_of`: what is known of the run with this id and session.
@@ -98,28 +111,15 @@ pub fn choose_delegated_run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sent_task::tests::step;
     use serde_json::json;
-    use store::{StepId, StepKind};
+    use store::StepKind;
 
     const LEAD: DocId = DocId([1; 16]);
 
     fn arguments(agent: &str, goal: &str, task: &str) -> Map<String, Value> {
         let value = json!({"agent": agent, "goal": goal, "task": task});
         value.as_object().cloned().expect("an object")
-    }
-
-    fn step(number: u64, kind: StepKind) -> ExecutionStep {
-        let id = StepId(number);
-        ExecutionStep {
-            id,
-            timestamp: 0,
-            duration: None,
-            parents: Vec::new(),
-            kind,
-            spent: None,
-            route: None,
-            tool: None,
-        }
     }
 
     /// The steps of a call that got this answer.

@@ -3,6 +3,7 @@
 pub mod consolidation;
 pub mod experience;
 pub mod goal;
+pub mod idle_consolidation;
 pub mod insight;
 pub mod place;
 pub mod replay_steps;

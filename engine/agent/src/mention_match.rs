@@ -27,7 +27,8 @@ pub enum MentionMatch {
 }
 
 /// Finds what a mention means, in any case, with `-`, `_` and spaces as the same: the whole name of an agent, then that
-/// of a note, then a part of one of these names. `agents` are names, each with the agent's own name; `files` are paths.
+/// of a note, then that of another volume's agent without the volume, then a part of one of these names. `agents` are
+/// names, each with the agent's own name; `files` are paths.
 pub fn match_mention<'a>(
     mention: &str,
     agents: &[(String, String)],
@@ -37,11 +38,21 @@ pub fn match_mention<'a>(
     if wanted.is_empty() {
         return MentionMatch::Nothing;
     }
+    // `Garden/poet.md` is the path of a note.
+    let is_path = mention.contains('/') && mention.ends_with(".md");
+    let agents: &[(String, String)] = if is_path { &[] } else { agents };
     if let Some((_, agent)) = agents.iter().find(|(name, _)| plain(name) == wanted) {
         return MentionMatch::Agent(agent.clone());
     }
     let has_part = wanted.chars().count() >= MIN_PART_CHARS;
-    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    let (mut whole, mut short, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, agent) in agents {
+        let in_volume = name.rsplit_once('/').map(|(_, name)| plain(name));
+        let one = (MentionMatch::Agent(agent.clone()), plain(agent));
+        if in_volume.as_ref() == Some(&wanted) && !short.contains(&one) {
+            short.push(one);
+        }
+    }
     for (name, agent) in agents.iter().filter(|_| has_part) {
         let is_new = !parts.contains(&(MentionMatch::Agent(agent.clone()), plain(agent)));
         if is_new && plain(name).contains(&wanted) {
@@ -57,7 +68,7 @@ pub fn match_mention<'a>(
             parts.push((MentionMatch::Note(path.to_owned()), name));
         }
     }
-    let mut found = if whole.is_empty() { parts } else { whole };
+    let mut found = [whole, short, parts].into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     match found.as_slice() {
         [] => return MentionMatch::Nothing,
         [(only, _)] => return only.clone(),
@@ -152,6 +163,20 @@ mod tests {
         for text in ["", "q", "an", "calc", "poet", "nothing"] {
             assert_eq!(matched(text), MentionMatch::Nothing, "{text}");
         }
+    }
+
+    #[test]
+    fn agents_of_other_volumes_are_meant_without_the_volume_where_only_one_has_the_name() {
+        let agents = ["Garden/poet", "Garden/quant", "Far land/quant"].map(|name| (name.to_owned(), name.to_owned()));
+        let matched = |mention: &str| match_mention(mention, &agents, ["Quantity.md", "poets/list.md"].into_iter());
+        let agent = |name: &str| MentionMatch::Agent(name.to_owned());
+        assert_eq!(matched("poet"), agent("Garden/poet"));
+        assert_eq!(matched("garden/Poet"), agent("Garden/poet"));
+        assert_eq!(matched("far-land/quant"), agent("Far land/quant"));
+        assert_eq!(matched("quantity"), MentionMatch::Note("Quantity.md".to_owned()));
+        let several = ["@Garden/quant", "@Far land/quant"].map(str::to_owned).to_vec();
+        assert_eq!(matched("quant"), MentionMatch::Several(several));
+        assert_eq!(matched("Garden/poet.md"), MentionMatch::Nothing);
     }
 
     #[test]

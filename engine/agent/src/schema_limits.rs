@@ -10,6 +10,9 @@ const MAX_SCHEMA_NODES: usize = 2_000;
 const MAX_VALIDATION_STEPS: u64 = 5_000_000;
 /// Maximum nesting of subschemas that check the same value, times the depth of the arguments.
 const MAX_SCHEMA_DEPTH: usize = 2_000;
+/// Maximum number of times that a pattern with a look-around or a back-reference goes back in a text. All other patterns
+/// are checked in linear time.
+const MAX_PATTERN_BACKTRACKS: usize = 10_000;
 /// Stack size in bytes for compiling and checking schemas within these limits.
 pub(crate) const SCHEMA_STACK_BYTES: usize = 64 << 20;
 
@@ -99,9 +102,17 @@ pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Re
 /// Returns the exceeded limit, or the library's message if the schema is invalid.
 pub fn check_schema(schema: &Value) -> Result<(), ToolSchemaError> {
     check_limits(schema, &Map::new())?;
-    stacker::grow(SCHEMA_STACK_BYTES, || {
-        jsonschema::validator_for(schema).map(|_| ()).map_err(|error| ToolSchemaError::Invalid(error.to_string()))
-    })
+    stacker::grow(SCHEMA_STACK_BYTES, || compile_schema(schema).map(|_| ()))
+}
+
+/// Compiles a schema whose patterns may not take long, whatever the text is.
+///
+/// # Errors
+/// Returns the library's message if the schema is invalid.
+pub(crate) fn compile_schema(schema: &Value) -> Result<jsonschema::Validator, ToolSchemaError> {
+    let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(MAX_PATTERN_BACKTRACKS);
+    let made = jsonschema::options().with_pattern_options(patterns).build(schema);
+    made.map_err(|error| ToolSchemaError::Invalid(error.to_string()))
 }
 
 /// Returns all subschemas that can be reached from the root, with the root first.

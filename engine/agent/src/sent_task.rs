@@ -212,14 +212,15 @@ fn prompt_with_results(task: &TaskBlock, results: &[(&str, &str)]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use serde_json::json;
     use store::StepId;
 
     const LEAD: DocId = DocId([1; 16]);
 
-    fn step(number: u64, kind: StepKind) -> ExecutionStep {
+    /// A step of this kind.
+    pub(crate) fn step(number: u64, kind: StepKind) -> ExecutionStep {
         let id = StepId(number);
         ExecutionStep {
             id,

@@ -294,7 +294,7 @@ fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, ToolArg
     if let Some(validator) = known.get(&schema) {
         return Ok(validator.clone());
     }
-    let made = jsonschema::validator_for(&tool.parameters)
+    let made = schema_limits::compile_schema(&tool.parameters)
         .map_err(|error| ToolArgumentError::InvalidSchema { tool: tool.name.clone(), why: error.to_string() })?;
     if known.len() >= MAX_CACHED_SCHEMAS {
         known.clear(); // servers that make up new ones all the time

@@ -67,6 +67,9 @@ pub enum ToolFileError {
     /// A built-in tool has this name.
     #[error("{0} is a built-in tool; choose another name")]
     BuiltInName(String),
+    /// The id is one by which steps name tools of the program or of servers.
+    #[error("the id of {0} begins with system: or mcp:, which stand for other tools; choose another id")]
+    ReservedId(String),
     /// The code or the description is too long.
     #[error("the code of a tool has at most {} kB", MAX_TOOL_CODE_BYTES >> 10)]
     TooLong,
@@ -313,6 +316,13 @@ pub fn check_tool(tool: &UserTool) -> Result<(), ToolFileError> {
     }
     if crate::tool_catalog::built_in().iter().any(|built_in| built_in.name == tool.name) {
         return Err(ToolFileError::BuiltInName(tool.name.clone()));
+    }
+    if tool.id.starts_with("system:") || tool.id.starts_with("mcp:") {
+        return Err(ToolFileError::ReservedId(tool.name.clone()));
+    }
+    // A version after the highest number would take the place of that one, with its approval.
+    if tool.version > MAX_TOOL_VERSION {
+        return Err(ToolFileError::InvalidVersion { tool: tool.name.clone() });
     }
     if tool.code.len() > MAX_TOOL_CODE_BYTES || tool.description.len() > MAX_DESCRIPTION_BYTES {
         return Err(ToolFileError::TooLong);

@@ -821,7 +821,7 @@ command_table!(
             command_argument(
                 "ACTION",
                 ArgumentForm::Optional,
-                "list, show, log, bearing, context, analyze, add, consolidate or forget"
+                "list, show, log, curve, bearing, context, analyze, add, consolidate or forget"
             ),
             command_argument(
                 "TEXT",
@@ -843,6 +843,7 @@ command_table!(
                 ArgumentForm::Value,
                 "with add: the day from which on it does not count, `2027-01-31`"
             ),
+            command_argument("by", ArgumentForm::Value, "with curve: week (the default) or month"),
         ],
         "List what agents remember, find what is relevant to a goal, or add, consolidate and delete entries.",
     ),

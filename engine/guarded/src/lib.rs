@@ -198,6 +198,10 @@ fn is_git_data(below: &[String]) -> bool {
         "auto_merge",
         "fetch_head",
     ];
+    // Who reads the repository outside of the walls would read the folders that are named there.
+    if below.last().is_some_and(|last| strip_lock(last).ends_with("alternates")) {
+        return false;
+    }
     // Settings and programs of submodules and worktrees are deeper.
     const GIT_SETTINGS_NAMES: [&str; 9] = [
         "config",
@@ -244,7 +248,6 @@ fn is_git_data(below: &[String]) -> bool {
         }
         // Lists for web servers.
         [info, name] if info == "info" => name.starts_with("refs") || name.starts_with("rev-cache"),
-        // Alternates name another folder of objects, which is data, too.
         [first, ..] => GIT_DATA_FOLDERS.contains(&first.as_str()),
         [] => false,
     }
@@ -394,6 +397,8 @@ mod tests {
             ".git/commondir",
             ".git/gitdir",
             ".git/info/attributes",
+            ".git/objects/info/alternates",
+            ".git/objects/ab/http-alternates",
             ".git/modules/lib/config",
             ".git/modules/lib",
             ".git/modules/lib/hooks/x",

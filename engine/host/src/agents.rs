@@ -19,6 +19,7 @@ use crate::search::SearchService;
 use crate::tools::tool_environment::PLUGINS_FOLDER;
 use crate::tools::{ServerRequests, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
+use agent::agent_registry::AgentVolume;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
 use agent::router::ProviderLatencies;
 use agent::secrets::query_of_message;
@@ -164,7 +165,7 @@ impl AgentEffects {
         text: String,
         limit: usize,
         (memory_root, memory): (PathBuf, Vec<String>),
-        material: Vec<ServerMaterial>,
+        (material, elsewhere): (Vec<ServerMaterial>, Vec<AgentVolume>),
     ) {
         let mut jobs: Vec<(String, ToolJob)> = Vec::new();
         for MentionedFile { name, root, path } in paths {
@@ -203,7 +204,7 @@ impl AgentEffects {
             let mut memory =
                 Box::new(crate::agents::project_memory::recall_project_memory(&search, &memory_root, &memory, &text));
             crate::agents::project_memory::read_written_files(&root, &mut memory);
-            let crew = Box::new(crate::agents::project_memory::read_agent_registry(&root));
+            let crew = Box::new(crate::agents::project_memory::read_callable_agents(&root, &elsewhere));
             let material = material.wait();
             inbox.send_event(Event::Gathered { run, found, material, memory, crew });
         });

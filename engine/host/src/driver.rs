@@ -557,6 +557,7 @@ impl Driver {
                     forget,
                     pure,
                     after,
+                    branch,
                     saves_states,
                 } => {
                     let script = file.extension().is_some_and(|ending| ending == "py").then(|| folder.join(&file));
@@ -578,6 +579,7 @@ impl Driver {
                             forgotten_names: forget,
                             pure,
                             after,
+                            branch,
                             saves_states,
                         },
                     );
@@ -609,8 +611,8 @@ impl Driver {
                     self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadRegistry { registry })));
                 }
                 Effect::ReadSetup => self.agents.reload_setup(),
-                Effect::Gather { run, root, paths, text, limit, memory, fork, material } => {
-                    self.agents.gather_context((run, root, fork), paths, text, limit, memory, material);
+                Effect::Gather { run, root, paths, text, limit, memory, fork, material, elsewhere } => {
+                    self.agents.gather_context((run, root, fork), paths, text, limit, memory, (material, elsewhere));
                 }
                 Effect::ReadMemory { volume, root } => self.agents.load_memory(volume, root),
                 Effect::CallModel { call, request } => self.agents.start_model_call(call, *request),

@@ -155,6 +155,8 @@ pub(crate) struct QueuedCell {
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
     /// The executions in whose state it runs, if states are saved.
     pub(crate) after: Option<Vec<ExecutionId>>,
+    /// The branch of saved states in which it runs; `None`: the note's own.
+    pub(crate) branch: Option<String>,
     /// Whether the kernel saves its variables.
     pub(crate) saves_states: bool,
 }
@@ -216,6 +218,9 @@ impl RunningKernels {
         }
         if let Some(after) = &cell.after {
             request["content"]["after"] = json!(after);
+        }
+        if let Some(branch) = &cell.branch {
+            request["content"]["branch"] = json!(branch);
         }
         let Some((query, kernel)) = cell.query.zip(self.running.get(&note)) else {
             return self.send_message(note, &request);

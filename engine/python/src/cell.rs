@@ -27,6 +27,9 @@ pub struct CellRequest {
     /// In kernels that save states: executions, in order, in whose resulting state the cell runs. `None`: the current
     /// state.
     pub after: Option<Vec<String>>,
+    /// In kernels that save states: the branch in which the cell runs, which leaves the current state as it is. `None`:
+    /// the current branch.
+    pub branch: Option<String>,
     /// Path of the script that the cell is, for `__file__`. `None` if it's a cell of a note.
     pub file: Option<String>,
 }
@@ -44,7 +47,7 @@ impl CellRequest {
     pub(crate) fn new(code: String, label: &str, silent: bool) -> CellRequest {
         let label: String = label.chars().filter(|c| !c.is_control()).take(200).collect();
         let label = if label.trim().is_empty() { "cell".to_owned() } else { label };
-        CellRequest { code, label, silent, forget: Vec::new(), pure: None, after: None, file: None }
+        CellRequest { code, label, silent, forget: Vec::new(), pure: None, after: None, branch: None, file: None }
     }
 
     /// Runs the cell under the file name `file` and returns the value of its last expression, or Python's `None`. With

@@ -232,8 +232,10 @@ fn parse_execute(content: Option<&mut Value>) -> Option<CellRequest> {
     let pure = pure.map(|pure| PureCellBindings { uses: names(pure, "uses"), binds: names(pure, "binds") });
     let code = plain_python(&code).into_owned();
     let after = content.get("after").filter(|after| after.is_array()).map(|_| names(content, "after"));
-    let file = content.get("file").and_then(Value::as_str).map(ToOwned::to_owned);
-    Some(CellRequest { forget: names(content, "forget"), pure, after, file, ..CellRequest::new(code, label, silent) })
+    let text = |key: &str| content.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
+    let (branch, file) = (text("branch"), text("file"));
+    let forget = names(content, "forget");
+    Some(CellRequest { forget, pure, after, branch, file, ..CellRequest::new(code, label, silent) })
 }
 
 #[cfg(test)]

@@ -155,7 +155,17 @@ pub fn guarded_patterns(programs: bool) -> Vec<String> {
         };
         name.chars().map(letter).collect()
     };
-    let git = ["config", "hooks", "info", "modules", "worktrees", "commondir", "rebase-merge", "rebase-apply"];
+    let git = [
+        "config",
+        "hooks",
+        "info",
+        "modules",
+        "worktrees",
+        "commondir",
+        "rebase-merge",
+        "rebase-apply",
+        "objects/info/alternates",
+    ];
     let mut patterns = Vec::new();
     for name in guarded::guarded_names() {
         let pattern = any_case(name);

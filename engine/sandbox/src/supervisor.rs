@@ -6,6 +6,7 @@
 //! elsewhere. Landlock limits its writes like the caller's.
 
 mod attributes;
+mod git_links;
 
 use crate::interpreter_start::InterpreterStart;
 use crate::landlock_rules::{NULL_DEVICE, containing_root};
@@ -612,6 +613,7 @@ impl CallingThread<'_> {
     ) -> Result<SupervisorResult, i32> {
         let target = CString::new(self.read_text(target)?).map_err(|_| EINVAL)?;
         let place = self.resolve_allowed_path(folder, &self.read_text(address)?, false, waits)?;
+        self.check_no_link_in_git(None, &place.real)?;
         symlinkat(target.as_c_str(), &place.folder, place.name.as_c_str()).map_err(errno_number)?;
         Ok(ZERO_RESULT)
     }
@@ -634,10 +636,13 @@ impl CallingThread<'_> {
         let done = match open {
             Some(file) => {
                 self.check_allowed(&real_path(&file)?)?;
+                let about = statat(&file, c"", AtFlags::EMPTY_PATH).map_err(errno_number)?;
+                self.check_no_link_in_git(Some(about), &new.real)?;
                 linkat(CWD, descriptor_path(&file), &new.folder, new.name.as_c_str(), AtFlags::SYMLINK_FOLLOW)
             }
             None => {
                 let old = self.resolve_allowed_path(from, &old, follow, waits)?;
+                self.check_no_link_comes(&old, &new)?;
                 linkat(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), AtFlags::empty())
             }
         };
@@ -663,7 +668,9 @@ impl CallingThread<'_> {
             return Err(EACCES);
         }
         self.check_stays_unguarded(&old, &new.real)?;
+        self.check_no_link_comes(&old, &new)?;
         if flags.contains(RenameFlags::EXCHANGE) {
+            self.check_no_link_comes(&new, &old)?;
             self.check_stays_unguarded(&new, &old.real)?;
         }
         renameat_with(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), flags)

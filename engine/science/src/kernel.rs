@@ -553,6 +553,11 @@ impl ScienceKernel {
         let execution = header["msg_id"].as_str().unwrap_or_default().to_owned();
         self.outbox.begin_reply(header.clone());
         self.outbox.send("status", json!({"execution_state": "busy"}));
+        if let Some(branch) = &cell.branch
+            && let Err(why) = self.visit_branch(branch)
+        {
+            return self.refuse_cell(&header, &why);
+        }
         if let Some(after) = &cell.after
             && let Err(why) = self.run_after(after, &cell.label)
             && let Err(why) = self.give_up_saved(&why)
@@ -585,6 +590,28 @@ impl ScienceKernel {
         match reply {
             Some(reply) => self.save(cell, execution, &reply, header),
             None => self.report_unchanged_state(&header),
+        }
+        if cell.branch.is_some() {
+            self.return_to_own_branch();
+        }
+    }
+
+    /// Ends a cell without running it, because the branch that it belongs to can't be continued.
+    fn refuse_cell(&mut self, header: &Value, why: &ScienceError) {
+        let (name, why) = ("KernelError", format!("the cell didn't run in a fork of the variables: {why}"));
+        let traceback = [format!("{name}: {why}")];
+        self.outbox.send("error", json!({"ename": name, "evalue": why, "traceback": traceback}));
+        let content = json!({"status": "error", "execution_count": self.count, "cached": false});
+        self.outbox.send("execute_reply", content);
+        self.outbox.send("status", json!({"execution_state": "idle"}));
+        self.report_unchanged_state(header);
+    }
+
+    /// Returns from the branch of an agent's cell, and ends the process if not even an empty state can be made.
+    fn return_to_own_branch(&mut self) {
+        if let Err(why) = self.end_visit() {
+            eprintln!("tracebook kernel: {why}");
+            std::process::exit(1);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kernel_states::{
     ChangedPages, PagePlace, ReplayPlan, SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord,
+    VisitedState,
 };
 use python::protocol::KernelOutbox;
 use serde_json::{Value, json};
@@ -36,6 +37,11 @@ pub(crate) enum SaverTask {
         /// Whether the move is kept even if no later cell is saved.
         is_lasting: bool,
         reply: Sender<Result<MovedState, StateError>>,
+    },
+    /// Continues on another branch, until the visit ends. `None` ends it.
+    Visit {
+        branch: Option<String>,
+        reply: Sender<Result<VisitedState, StateError>>,
     },
     /// Makes these states current again.
     SetHeads {
@@ -121,6 +127,13 @@ pub(crate) fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, 
             }
             SaverTask::Move { to, is_lasting, reply } => {
                 let _ = reply.send(move_heads(&mut folder, &to, is_lasting)); // as above
+            }
+            SaverTask::Visit { branch, reply } => {
+                let visited = match branch {
+                    Some(name) => folder.visit_branch(&name),
+                    None => Ok(folder.end_visit()),
+                };
+                let _ = reply.send(visited); // as above
             }
             SaverTask::SetHeads { heads } => {
                 if let Err(why) = folder.set_heads(heads) {

@@ -5,6 +5,7 @@ use store::{BlockId, ExecutionId};
 use text::time::UnixMillis;
 
 pub use commands::kernel_states::{KernelStateMove, SharedStateJob, SharedStateOutcome, SharedStateProgress};
+pub use text::clean_run::CleanRunReport;
 pub use text::kernel_properties::{
     DEPENDENCIES_PROPERTY, EMBEDDED_KERNEL, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelKind, NotePackages,
     REQUIRES_PYTHON_PROPERTY, SCIENCE_KERNEL,
@@ -52,17 +53,4 @@ pub(crate) struct CleanRun {
     /// Whether the old kernel has yet to end.
     pub(crate) awaits_kernel: bool,
     pub(crate) previous_results: BTreeMap<BlockId, String>,
-}
-
-/// Result of a clean run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CleanRunReport {
-    /// Number of cells with the same result as before.
-    pub same: usize,
-    /// Cells with a different result.
-    pub different: Vec<BlockId>,
-    /// Number of cells that had no result before.
-    pub new: usize,
-    /// Number of cells that didn't finish or didn't start.
-    pub not_run: usize,
 }

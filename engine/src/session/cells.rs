@@ -16,6 +16,7 @@ use store::{
     BlobHash, BlobRef, BlockId, CellOutput, DocId, Execution, ExecutionId, ExecutionStatus, FileKind, OutputBody,
 };
 use text::cell_form::CellForm;
+use text::kernel_properties::kernel_not_allowed_message;
 use text::markdown;
 
 /// Milliseconds after an interrupt until a kernel that hasn't stopped is killed, so that one click takes at most a
@@ -317,6 +318,7 @@ impl FilesState {
         id: DocId,
         cells: Vec<BlockId>,
     ) -> Result<(), CommandError> {
+        let branch = self.notes.open.get_mut(&id).and_then(|note| note.next_branch.take());
         let Some(note) = self.notes.open.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
@@ -341,10 +343,15 @@ impl FilesState {
             let Some(code) = note.cell_code(cell).map(code_hash) else { continue };
             let running = matches!(note.kernel, KernelPhase::Busy(now)
                 if note.executions.get(&cell).is_some_and(|execution| execution.id == now));
-            if running && note.reactivity == Reactivity::Automatic && alone > 1 {
-                note.again.insert(cell); // what it needs runs anew, so it does, too
+            let pending = note.executions.get(&cell).map(|run| run.id).filter(|_| branch.is_none());
+            let is_apart = pending.is_some_and(|run| note.branches.contains_key(&run));
+            if running && branch.is_none() && (is_apart || note.reactivity == Reactivity::Automatic && alone > 1) {
+                note.again.insert(cell); // what it needs runs anew, so it does, too; or it runs for an agent
             }
             if running || note.queue.contains(&cell) {
+                if let Some(queued) = pending.filter(|_| !running) {
+                    note.branches.remove(&queued); // the user requests it, too
+                }
                 continue; // one at a time; it runs already
             }
             let execution = Execution {
@@ -360,6 +367,9 @@ impl FilesState {
                 cached: false,
                 inputs: None,
             };
+            if let Some(branch) = &branch {
+                note.put_on_branch(&execution, branch);
+            }
             note.executions.insert(cell, execution);
             note.queue.push_back(cell);
             note.runs += 1;
@@ -434,12 +444,12 @@ impl FilesState {
                     return;
                 }
             };
-            note.kernel = KernelPhase::Busy(execution.id);
-            note.kernel_executions.insert(execution.id);
             let execution = execution.id;
+            note.kernel = KernelPhase::Busy(execution);
+            let branch = note.begin_on_branch(execution);
             let forget = note.prepare_execution(execution, cell);
             let pure = note.pure_names(cell);
-            let after = note.executions_above(cell);
+            let after = note.executions_above(cell, branch.is_some());
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
             let packages = note.packages.clone().map(Box::new);
@@ -462,6 +472,7 @@ impl FilesState {
                 forget,
                 pure,
                 after,
+                branch,
                 saves_states,
             });
             return;
@@ -520,7 +531,7 @@ impl FilesState {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let asked = std::mem::take(&mut note.stopping);
         let saves_states = note.kernel_saves && KernelKind::of(note.kernel_is.as_deref()).saves_state();
-        note.kernel_trouble = Some(why.to_owned());
+        note.kernel_trouble = (!asked && note.kernel == KernelPhase::Idle).then(|| why.to_owned());
         if let KernelPhase::Busy(execution) = note.kernel {
             let timeout = note.overran.filter(|(over, _)| asked && *over == execution).map(|(_, seconds)| {
                 let running = note.executions.values().find(|known| known.id == execution);
@@ -577,14 +588,6 @@ impl FilesState {
     }
 }
 
-/// Returns why a note's cells don't run yet.
-fn kernel_not_allowed_message(kernel: &str) -> String {
-    format!(
-        "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose \
-         it once to allow that (Choose kernel, or --kernel {kernel})"
-    )
-}
-
 /// Error class of a widget or query cell that can't be run.
 const CELL_FORM_ERROR: &str = "CellError";
 /// Error class of a cell that was stopped at its time limit.
@@ -603,13 +606,7 @@ fn timeout_message(note: Option<&Note>, cell: BlockId, seconds: u64) -> String {
 
 fn unsaved_bytes(note: &Note) -> usize {
     let outputs = note.unsaved_outputs.iter().filter_map(|cell| note.executions.get(cell));
-    outputs
-        .flat_map(|execution| &execution.outputs)
-        .map(|output| match &output.body {
-            OutputBody::Stream { text, .. } => text.len(),
-            OutputBody::ExecuteResult { .. } | OutputBody::DisplayData { .. } | OutputBody::Error { .. } => 1_024,
-        })
-        .sum()
+    outputs.map(Execution::output_bytes).sum()
 }
 
 /// Cancels the queued cells and marks them as interrupted.

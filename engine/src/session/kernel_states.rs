@@ -26,7 +26,7 @@ impl Note {
         &self.state_move
     }
 
-    /// Returns why the note's last kernel ended.
+    /// Returns why the note's last kernel ended by itself while it ran no cell, if it did.
     pub fn kernel_trouble(&self) -> Option<&str> {
         self.kernel_trouble.as_deref()
     }
@@ -65,12 +65,39 @@ impl Note {
     }
 
     /// Returns the executions in whose state a cell runs: those of the cells above it. `None` means the current state.
-    pub(in crate::session) fn executions_above(&self, cell: BlockId) -> Option<Vec<ExecutionId>> {
+    /// `is_apart`: on a branch, whose runs the user's own state doesn't have.
+    pub(in crate::session) fn executions_above(&self, cell: BlockId, is_apart: bool) -> Option<Vec<ExecutionId>> {
         if !self.runs_cells_in_order() {
             return None;
         }
-        let above = self.cells().take_while(|other| *other != cell);
-        Some(above.filter_map(|above| self.executions.get(&above)).map(|run| run.id).collect())
+        let run = |above: BlockId| {
+            let latest = self.executions.get(&above)?.id;
+            let is_other = !is_apart && self.branches.contains_key(&latest);
+            if is_other { self.own_runs.get(&above).copied() } else { Some(latest) }
+        };
+        Some(self.cells().take_while(|other| *other != cell).filter_map(run).collect())
+    }
+
+    /// Records that an execution, which replaces the cell's latest one, is to run on a branch of the saved states.
+    pub(in crate::session) fn put_on_branch(&mut self, execution: &Execution, branch: &str) {
+        let latest = self.executions.get(&execution.cell).map(|run| run.id);
+        if let Some(own) = latest.filter(|latest| !self.branches.contains_key(latest)) {
+            self.own_runs.insert(execution.cell, own);
+        }
+        self.branches.insert(execution.id, branch.to_owned());
+    }
+
+    /// Returns the branch of saved states in which an execution begins. `None`: in the user's own state, which is known
+    /// to have its results from now on.
+    pub(in crate::session) fn begin_on_branch(&mut self, execution: ExecutionId) -> Option<String> {
+        if !self.saves_states() {
+            self.branches.remove(&execution); // its kernel has only one state
+        }
+        let branch = self.branches.get(&execution).cloned();
+        if branch.is_none() {
+            self.kernel_executions.insert(execution);
+        }
+        branch
     }
 
     /// Removes the variables that these executions bound.
@@ -83,6 +110,14 @@ impl Note {
             });
         }
         self.runs += 1;
+    }
+
+    /// Forgets on which branches earlier executions ran, because the user has moved, perhaps to one of these branches.
+    fn forget_branches(&mut self) {
+        let pending = self.executions.values().filter(|run| !run.status.is_final()).map(|run| run.id);
+        let pending: HashSet<ExecutionId> = pending.collect();
+        self.branches.retain(|run, _| pending.contains(run));
+        self.own_runs.clear();
     }
 
     /// Keeps only saved results: the kernel's process is gone, and with it everything that it hadn't saved.
@@ -171,12 +206,24 @@ impl FilesState {
         (undone, rerun): (&[ExecutionId], bool),
     ) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
-        note.forget_executions(undone);
+        let branch = match note.kernel {
+            KernelPhase::Busy(running) if rerun => note.branches.get(&running).cloned(),
+            KernelPhase::Busy(_) | KernelPhase::Idle | KernelPhase::Off => None,
+        };
+        if branch.is_none() {
+            note.forget_executions(undone);
+        }
+        if !rerun {
+            note.forget_branches();
+        }
         let gone: HashSet<ExecutionId> = undone.iter().copied().collect();
         let cells: Vec<BlockId> =
             note.cells().filter(|cell| note.executions.get(cell).is_some_and(|run| gone.contains(&run.id))).collect();
         let has_moved = report.problem.is_none() && !rerun;
-        note.state_move = KernelStateReport { count: note.state_move.count + 1, undone: cells.clone(), ..report };
+        if branch.is_none() {
+            let count = note.state_move.count + 1;
+            note.state_move = KernelStateReport { count, undone: cells.clone(), ..report };
+        }
         if has_moved && sync.is_shared(note.volume) {
             note.announce_state(turn);
         }
@@ -197,6 +244,9 @@ impl FilesState {
             .copied()
             .collect();
         if !again.is_empty() {
+            if let Some(note) = self.notes.open.get_mut(&id) {
+                note.next_branch = branch;
+            }
             // Fails if the note can no longer run cells; nothing needs to run in that case.
             let _ = self.queue_cells(turn, kernels, sync, workspace, id, again);
         }

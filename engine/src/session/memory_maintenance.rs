@@ -1,9 +1,10 @@
 //! Memory maintenance: consolidates logs into long-term notes, or answers a query and keeps the answer. It's started
-//! manually or by a schedule, and works by retrieval and counting, without a model.
+//! manually, by a schedule or after sessions, and works by retrieval and counting, without a model.
 
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
+use crate::session::state::runs::RunsState;
 use crate::session::state::schedules::{PendingMaintenance, SchedulesState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
@@ -14,8 +15,10 @@ use agent::memory::{
 };
 use agent::notice::Notice;
 use agent::schedule::ScheduleOutcome;
+use std::collections::BTreeSet;
 use store::DocId;
 use text::task::CalendarDay;
+use text::time::UnixMillis;
 
 impl SchedulesState {
     pub(super) fn begin_memory_maintenance(
@@ -39,7 +42,16 @@ impl SchedulesState {
     }
 
     /// Requests the memory to maintain, once the files of its volume are known.
-    pub(super) fn step_memory_maintenance(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState) {
+    pub(super) fn step_memory_maintenance(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        runs: &mut RunsState,
+    ) {
+        for volume in runs.take_idle_volumes(turn) {
+            let what = MemoryMaintenance::Consolidate;
+            let _ = self.begin_memory_maintenance(turn, volumes, volume, what, None); // it refuses only a closed volume
+        }
         for PendingMaintenance { volume, .. } in &self.pending_maintenance {
             let home = volumes.by_id.get(&volumes.memory_home(*volume)).filter(|home| home.known);
             let Some(root) = home.and_then(|home| home.root.clone()) else { continue };
@@ -97,6 +109,20 @@ impl SchedulesState {
         files.upsert_own_note(turn, sync, volume, &path, text)?;
         turn.notify(Notice::Remembered { volume, path });
         Ok(())
+    }
+}
+
+impl RunsState {
+    /// Takes the volumes whose memory is consolidated now, because no agent has worked in them for a while.
+    fn take_idle_volumes(&mut self, turn: &mut ApplyContext<'_>) -> Vec<DocId> {
+        if self.idle_consolidation.is_empty() {
+            return Vec::new();
+        }
+        let awake = self.runs.values().filter(|run| run.is_awake());
+        let busy: BTreeSet<DocId> = awake.map(|run| run.about.volume).collect();
+        let (due, next) = self.idle_consolidation.take_due(turn.now.0, &busy);
+        next.into_iter().for_each(|at| turn.wake_at(UnixMillis(at)));
+        due
     }
 }
 

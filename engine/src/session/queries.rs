@@ -11,7 +11,7 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::{InstructionFile, Volume};
 use crate::session::sync::{SyncProgress, SyncStatus};
-use agent::agent_registry::AgentRegistry;
+use agent::agent_registry::{AgentRegistry, AgentVolume};
 use agent::config::BudgetConfig;
 use agent::memory::trace::RunTrace;
 use agent::memory::trace_trust::TraceTrust;
@@ -115,6 +115,11 @@ impl Session {
         self.state.runs.agent_names(crew)
     }
 
+    /// Returns the other volumes, whose agents can be called by name in this one, and whether the user trusts them.
+    pub fn agent_volumes(&self, volume: DocId) -> Vec<AgentVolume> {
+        self.state.files.volumes.agent_volumes(self.settings(), volume)
+    }
+
     /// Returns why the agent with this name isn't available (it's disabled or doesn't exist); `None` if it is.
     pub fn agent_unavailable_reason(&self, crew: &AgentRegistry, name: &str) -> Option<String> {
         self.state.runs.agent_unavailable_reason(crew, name)
@@ -185,7 +190,7 @@ impl Session {
 
     /// Returns how far this workspace trusts a trace: whether runs replay it without being told to.
     pub fn trace_trust(&self, trace: &RunTrace) -> TraceTrust {
-        self.state.runs.trace_trust(self.settings(), trace)
+        self.state.runs.trace_trust((&self.state.files.volumes, &self.state.sync), self.settings(), trace)
     }
 
     /// Returns the trace of a run.

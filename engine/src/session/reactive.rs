@@ -10,7 +10,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use crate::staleness::{HeldName, Reactivity};
 use std::collections::BTreeSet;
-use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
+use store::{BlockId, DocId, ExecutionId};
 use text::{outline, properties};
 
 impl Note {
@@ -21,32 +21,7 @@ impl Note {
 
     /// Describes the report for the user.
     pub fn clean_run_summary(&self) -> Option<String> {
-        let (_, CleanRunReport { same, different, new, not_run: left }) = self.verdict.as_ref()?;
-        let numbers: Vec<String> = self
-            .cells()
-            .enumerate()
-            .filter(|(_, cell)| different.contains(cell))
-            .map(|(at, _)| (at + 1).to_string())
-            .collect();
-        let results = |count: usize| if count == 1 { "1 result".to_owned() } else { format!("{count} results") };
-        let mut words = Vec::new();
-        if !different.is_empty() {
-            let cells = if numbers.len() == 1 { "cell" } else { "cells" };
-            let differ = if different.len() == 1 { "differs" } else { "differ" };
-            words.push(format!("{} {differ}: {cells} {}", results(different.len()), numbers.join(", ")));
-        }
-        if *same > 0 {
-            let all = if words.is_empty() && *new == 0 && *left == 0 { "all " } else { "" };
-            words.push(format!("{all}{} the same", results(*same)));
-        }
-        if *new > 0 {
-            words.push(format!("{} new", results(*new)));
-        }
-        if *left > 0 {
-            let cells = if *left == 1 { "1 cell".to_owned() } else { format!("{left} cells") };
-            words.push(format!("{cells} failed or did not run"));
-        }
-        Some(format!("Clean run: {}", words.join("; ")))
+        self.verdict.as_ref().map(|(_, report)| report.summary(self.cells()))
     }
 
     /// Returns whether a kernel is being stopped for a clean run.
@@ -83,9 +58,8 @@ impl Note {
 
     /// Assigns the names that a cell binds to its execution, after the kernel ran it, whether to its end or not.
     pub(in crate::session) fn bind_results(&mut self, execution: ExecutionId) {
-        let Some((_, cell, writes)) = self.running.take().filter(|(running, _, _)| *running == execution) else {
-            return;
-        };
+        let ended = self.running.take().filter(|(running, _, _)| *running == execution);
+        let Some((_, cell, writes)) = ended.filter(|_| !self.branches.contains_key(&execution)) else { return };
         for (name, surely) in writes {
             let held = self.held.entry(name).or_insert_with(|| HeldName { by: Vec::new(), cell });
             if surely {
@@ -104,8 +78,11 @@ impl Note {
             Reactivity::Manual => Vec::new(),
             Reactivity::Marks | Reactivity::Automatic => self.outdated_names(&fresh, at),
         };
+        // What the user's state holds stays, and isn't what a cell on another branch sees.
+        let others = self.branches.contains_key(&execution).then(|| std::mem::take(&mut self.held));
         forget.iter().for_each(|name| _ = self.held.remove(name));
         let inputs = self.cell_inputs(&fresh, at);
+        self.held.extend(others.into_iter().flatten());
         if let Some(run) = self.executions.get_mut(&cell) {
             run.inputs = Some(inputs);
         }
@@ -113,30 +90,6 @@ impl Note {
         self.runs += 1;
         forget
     }
-}
-
-/// Returns a cell's result in a form that can be compared between runs, without counts and addresses.
-fn comparable_result(run: &Execution) -> String {
-    let mut text = run.status.as_str().to_owned();
-    for output in &run.outputs {
-        let mut body = serde_json::to_value(&output.body).unwrap_or_default();
-        if let Some(body) = body.as_object_mut() {
-            body.remove("execution_count");
-        }
-        text.push_str(&body.to_string());
-        text.push_str(&output.whole.as_ref().map(|whole| whole.blob.to_string()).unwrap_or_default());
-    }
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find("0x") {
-        let digits = rest[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
-        plain.push_str(&rest[..at + 2]);
-        if digits < 6 {
-            plain.push_str(&rest[at + 2..at + 2 + digits]);
-        }
-        rest = &rest[at + 2 + digits..];
-    }
-    plain + rest
 }
 
 impl FilesState {
@@ -204,7 +157,7 @@ impl FilesState {
             return Err(CommandError("the note has no Python cell; start one with ```python".to_owned()));
         }
         let ended = note.executions.values().filter(|run| run.status.is_final());
-        let before = ended.map(|run| (run.cell, comparable_result(run))).collect();
+        let before = ended.map(|run| (run.cell, run.comparable_result())).collect();
         let waits = note.kernel != KernelPhase::Off;
         note.clean = Some(CleanRun { awaits_kernel: waits, previous_results: before });
         note.ignore_announced_state();
@@ -255,18 +208,7 @@ impl NotesState {
         else {
             return;
         };
-        let mut verdict = CleanRunReport::default();
-        for cell in note.cells() {
-            match (note.executions.get(&cell), before.get(&cell)) {
-                (Some(run), Some(old)) if *old == comparable_result(run) => verdict.same += 1,
-                (Some(run), _) if !matches!(run.status, ExecutionStatus::Ok | ExecutionStatus::Error) => {
-                    verdict.not_run += 1
-                }
-                (Some(_), Some(_)) => verdict.different.push(cell),
-                (Some(run), None) if run.status == ExecutionStatus::Ok => verdict.new += 1,
-                (Some(_) | None, None) | (None, Some(_)) => verdict.not_run += 1,
-            }
-        }
+        let verdict = CleanRunReport::compare(note.cells(), &note.executions, &before);
         let count = note.verdict.as_ref().map_or(0, |(count, _)| *count) + 1;
         note.verdict = Some((count, verdict));
     }

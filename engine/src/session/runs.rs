@@ -109,7 +109,7 @@ impl RunsState {
         workspace: &WorkspaceState,
         mut setup: AgentSetup,
     ) {
-        mcp_tools::assign_tool_names(&mut setup.servers);
+        agent::server_tool_names::assign_tool_names(&mut setup.servers);
         self.notify_changed_tools(turn, &setup.servers);
         if setup.trouble.is_none() {
             files.volumes.memory_place = setup.config.memory.place;
@@ -386,8 +386,9 @@ impl RunsState {
         let read: Vec<DocId> = read.filter_map(|file| files.volumes.find_file(volume, &file.path)).collect();
         files.notes.record_notes_read(turn, id, &read);
         let fork = files.volumes.fork_name(volume);
+        let elsewhere = files.volumes.agent_volumes(&workspace.settings, volume);
         let limit = MAX_RECALLED_PASSAGES;
-        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material });
+        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material, elsewhere });
     }
 
     /// Stores what happened in a run: in its document, its session and the list of runs, as one batch.

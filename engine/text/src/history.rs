@@ -161,8 +161,8 @@ fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64, ends: &BTr
         let goes_on = |last: &NoteVersion| {
             last.who == *who
                 && !ends.contains(&at)
-                && moment.time - last.to <= VERSION_PAUSE_SECS.saturating_mul(factor)
-                && moment.time - last.from <= MAX_VERSION_SECS.saturating_mul(factor)
+                && moment.time.saturating_sub(last.to) <= VERSION_PAUSE_SECS.saturating_mul(factor)
+                && moment.time.saturating_sub(last.from) <= MAX_VERSION_SECS.saturating_mul(factor)
                 && last.operations + moment.operations <= MAX_VERSION_OPERATIONS.saturating_mul(factor.unsigned_abs())
         };
         match found.last_mut() {

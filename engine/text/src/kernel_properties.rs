@@ -135,6 +135,14 @@ pub fn named_kernel(text: &str) -> Option<String> {
     .then(|| name.clone())
 }
 
+/// Returns why the cells of a note that names a Jupyter kernel don't run yet.
+pub fn kernel_not_allowed_message(kernel: &str) -> String {
+    format!(
+        "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose \
+         it once to allow that (Choose kernel, or --kernel {kernel})"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::named_kernel;

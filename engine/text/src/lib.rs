@@ -5,6 +5,7 @@ pub mod ansi;
 pub mod attachment_link;
 pub mod block_edits;
 pub mod cell_form;
+pub mod clean_run;
 pub mod commit_mark;
 pub mod dataflow;
 pub mod date_format;

@@ -12,11 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A small disk mounted for a test, unmounted on drop.
-pub(super) struct Mounted(tempfile::TempDir);
+pub(crate) struct Mounted(tempfile::TempDir);
 
 impl Mounted {
     /// Mounts a tmpfs of this size. `None` if mounting isn't permitted.
-    pub(super) fn small(size: &str) -> Option<Mounted> {
+    pub(crate) fn small(size: &str) -> Option<Mounted> {
         let dir = tempfile::tempdir().expect("a folder");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(dir.path());
@@ -30,7 +30,7 @@ impl Mounted {
         None
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
@@ -49,7 +49,7 @@ impl Drop for Mounted {
 }
 
 /// Fills a disk to the last block with a file. Removing the file frees the space.
-pub(super) fn ballast(dir: &Path) -> PathBuf {
+pub(crate) fn ballast(dir: &Path) -> PathBuf {
     let path = dir.join("ballast");
     let mut bytes = 4 << 20;
     let mut file = fs::File::create(&path).expect("made");

@@ -107,6 +107,16 @@ fn what_is_drawn_is_what_was_asked_for() {
 }
 
 #[test]
+fn a_picture_is_written_into_memory() {
+    let kernel = &mut Kernel::start();
+    let code = "import io\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\npicture = io.BytesIO()\n\
+                plt.savefig(picture, format='png', dpi=50, bbox_inches='tight')\nplt.close()\n\
+                picture.getvalue()[:8] == b'\\x89PNG\\r\\n\\x1a\\n'";
+    let (all, rest) = figures(kernel, code);
+    assert_eq!((all.len(), rest.as_str()), (0, "True"), "a closed figure isn't shown");
+}
+
+#[test]
 fn many_points_cross_whole_and_a_file_holds_the_picture() {
     let folder = tempfile::tempdir().expect("a folder");
     let kernel = &mut Kernel::start_in(folder.path());

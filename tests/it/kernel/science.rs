@@ -78,6 +78,16 @@ bad = Bad()
 _hidden = 1";
 
 #[test]
+fn science_computes_with_symbols_and_graphs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut kernel) = science_kernel(folder.path()) else { return };
+    let code = "import networkx\nimport sympy\nx = sympy.symbols('x')\n\
+                (str(sympy.diff(x**2, x)), networkx.path_graph(3).number_of_edges())";
+    let outcome = kernel.run(code);
+    assert!(outcome.ends_with("('2*x', 2)\nok"), "{outcome}");
+}
+
+#[test]
 fn science_completes_inspects_and_lists_what_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(mut kernel) = science_kernel(folder.path()) else { return };

@@ -1,5 +1,5 @@
-//! Variables in forks of a project, with the science pack's real kernel: a run works with a copy of them, which is
-//! adopted as a fork of the note's variables or discarded.
+//! Variables of agents' runs, with the science pack's real kernel. In a fork of a project, a run works with a copy of
+//! them, which is adopted as a fork of the note's variables or discarded. Without one, it works in a fork of them.
 
 use super::agents::house;
 use super::forks::{edit, script};
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 const NOTE: &str = "---\nkernel: science\n---\n```python\nx = [1]\n```\n\n```python\nx.append(2)\n```\n\n\
                     ```python\nprint('x is', x)\n```\n";
 const ASK: [&str; 7] = ["ask", "change it", "--fork", "try", "--approve", "run_cell", "--json"];
+const ASK_PLAIN: [&str; 7] = ["ask", "change it", "--approve", "run_cell", "--approve", "edit_file", "--json"];
 
 struct ForkedNote {
     house: House,
@@ -31,6 +32,14 @@ impl ForkedNote {
         let mut command = self.house.command(words);
         command.env("TRACEBOOK_KERNELS", &self.pack);
         finish(command, b"")
+    }
+
+    /// Returns the forks of the note's variables that are named after sessions.
+    fn session_forks(&self) -> Vec<String> {
+        let states = self.run(&["kernels", "states", "a"]).good().text();
+        assert!(states.contains("the current fork is main") || !states.contains("[session-"), "{states}");
+        let names = states.split('[').skip(1).filter_map(|rest| rest.split(']').next());
+        names.filter(|name| name.starts_with("session-")).map(str::to_owned).collect()
     }
 
     /// Returns the number of notes that have saved states.
@@ -106,4 +115,46 @@ fn a_discarded_copy_leaves_no_variables_and_too_large_ones_are_named() {
     assert!(left.starts_with("a.md: they take ") && left.contains("at most 0 MB"), "{}", lines[0]);
     let shown = forked.run(&["forks", "show", "try"]).good().text();
     assert!(shown.contains("left out, variables of notes: a.md"), "{shown}");
+}
+
+#[test]
+fn cells_of_a_plain_run_leave_the_users_variables_as_they_are() {
+    let calls = vec![edit("a.md", "x.append(2)", "x.append(7)"), run_cell(2), run_cell(3)];
+    let Some(forked) = ForkedNote::with(calls) else { return };
+    let said = results(&forked.run(&ASK_PLAIN).good().lines());
+    assert!(said[1].contains("run in the fork session-") && said[2].contains("x is [1, 7]"), "{said:?}");
+    assert_eq!(forked.notes_with_states(), 1);
+    let forks = forked.session_forks();
+    assert_eq!(forks.len(), 1, "{forks:?}");
+    assert!(forked.run(&["run", "a", "--cell", "3"]).good().text().contains("x is [1, 2]"), "the user's are as before");
+    let compared = forked.run(&["kernels", "compare", "a", "main", &forks[0]]).good().text();
+    assert!(compared.contains("differs: x"), "{compared}");
+    // An undone run has changed nothing of them, either.
+    forked.run(&["runs", "last", "--undo"]).good();
+    assert!(forked.run(&["run", "a", "--cell", "3"]).good().text().contains("x is [1, 2]"));
+    forked.run(&["runs", "last", "--redo"]).good();
+
+    let adopted = forked.run(&["kernels", "adopt", "a", "--as", &forks[0]]).good().text();
+    assert!(adopted.contains("after cell 3 ") && adopted.contains("on main"), "{adopted}");
+    assert!(forked.run(&["run", "a", "--cell", "3"]).good().text().contains("x is [1, 7]"));
+    assert!(forked.session_forks().is_empty());
+}
+
+#[test]
+fn a_session_continues_its_fork_of_variables_until_the_user_discards_it() {
+    let Some(forked) = ForkedNote::with(vec![run_cell(3)]) else { return };
+    // Each question begins the conversation again, in the same session.
+    let ask = || {
+        let session = ["--session", "5e55105e55105e55105e55105e55105e", "--from", "begin"];
+        let words: Vec<&str> = ASK_PLAIN.into_iter().chain(session).collect();
+        results(&forked.run(&words).good().lines())
+    };
+    let said = ask();
+    assert!(said[0].contains("x is [1, 2]") && said[0].contains("run in the fork session-5e55105e"), "{said:?}");
+    let said = ask();
+    assert!(said[0].contains("x is [1, 2]") && !said[0].contains("run in the fork"), "it's the same one: {said:?}");
+    assert_eq!(forked.session_forks(), ["session-5e55105e"]);
+    forked.run(&["kernels", "discard", "a", "--as", "session-5e55105e"]).good();
+    assert!(forked.session_forks().is_empty());
+    assert!(ask()[0].contains("run in the fork session-5e55105e"), "it begins again");
 }

@@ -281,6 +281,67 @@ fn a_note_in_conflict_has_no_markers_and_keeps_its_choices() {
 }
 
 #[test]
+fn choices_stay_with_their_merge_and_not_with_its_time() {
+    let (main, idea) = (lines(&[(2, "main 2"), (28, "main 28")]), lines(&[(2, "idea 2"), (28, "idea 28")]));
+    let house = diverged(&[
+        ("a.md", lines(&[]).as_bytes(), Some(main.as_bytes()), Some(idea.as_bytes())),
+        ("b.md", b"b", Some(b"b"), Some(b"b")),
+    ]);
+    let notes = house.path("notes");
+    // A branch with the same text of the note in another commit.
+    git(&notes, &["switch", "-q", "-c", "other", "idea"]);
+    house.write("notes/b.md", b"other");
+    git(&notes, &["commit", "-qam", "Other"]);
+    git(&notes, &["switch", "-q", "main"]);
+    let set_time = || {
+        let file = std::fs::File::options().append(true).open(notes.join(".git/MERGE_HEAD")).expect("a merge");
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).expect("set");
+    };
+    let file = || run_in(&house, "notes", &["conflicts", "a.md", "--json"]).good().json()["file"].clone();
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).code(1);
+    resolve(&house, &["a.md", "--theirs", "--region", "1"]);
+    // As in a copy of the repository.
+    set_time();
+    assert_eq!(file()["regions"].as_array().map(Vec::len), Some(1), "the other conflict is still open");
+    run_in(&house, "notes", &["add", "a.md"]).refused(2, "a.md is in conflict");
+    // Another merge between the same versions, at the same time, of which Git has written the note.
+    git(&notes, &["merge", "--abort"]);
+    let merge = std::process::Command::new("git").args(["merge", "other"]).current_dir(&notes).output();
+    assert!(!merge.expect("git is there").status.success());
+    set_time();
+    house.write("notes/a.md", lines(&[(2, "idea 2"), (28, "main 28")]).as_bytes());
+    assert_eq!(file()["trouble"], json!("no conflict is marked in it, so stage it if it's as you want it"));
+    run_in(&house, "notes", &["add", "a.md"]).good();
+}
+
+#[test]
+fn a_note_renamed_on_both_sides_is_resolved_name_by_name() {
+    let house = diverged(&[("old.md", lines(&[]).as_bytes(), None, None)]);
+    let notes = house.path("notes");
+    for (branch, name) in [("idea", "theirs.md"), ("main", "ours.md")] {
+        git(&notes, &["switch", "-q", branch]);
+        git(&notes, &["reset", "-q", "--hard", "HEAD~1"]);
+        git(&notes, &["mv", "old.md", name]);
+        git(&notes, &["commit", "-qm", "Rename"]);
+    }
+    run_in(&house, "notes", &["merge", "idea"]).refused(1, "To choose between both sides");
+    assert!(!notes.join("theirs.md").exists(), "it was taken back");
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).code(1);
+    let listed = run_in(&house, "notes", &["conflicts", "--json"]).good().json();
+    let file = |file: &Value| (file["path"].clone(), file["kind"].clone());
+    let files: Vec<_> = listed["files"].as_array().into_iter().flatten().map(file).collect();
+    let expected = [("old.md", "both-deleted"), ("ours.md", "added-by-ours"), ("theirs.md", "added-by-theirs")];
+    assert_eq!(files, expected.map(|(path, kind)| (json!(path), json!(kind))));
+    for name in ["old.md", "ours.md", "theirs.md"] {
+        resolve(&house, &[name, "--theirs"]);
+    }
+    run_in(&house, "notes", &["merge", "--continue"]).good();
+    assert_eq!(git(&notes, &["ls-files"]), "theirs.md");
+    assert_eq!(house.read("notes/theirs.md"), lines(&[]).as_bytes());
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "");
+}
+
+#[test]
 fn an_agent_commits_no_markers() {
     let commit = json!({"volume": "notes", "message": "By the agent", "files": ["notes/a.md"]});
     let (address, results) = caller(vec![("git_commit", commit)]);

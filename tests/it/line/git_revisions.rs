@@ -2,8 +2,9 @@
 
 use super::agents::house;
 use super::git::{caller, git, know_user, run_in, with_remote};
-use crate::program::House;
+use crate::program::{House, start_import};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -150,6 +151,51 @@ fn a_log_takes_revisions_as_git_does() {
 }
 
 #[test]
+fn ranges_of_a_tangled_history_are_those_of_git() {
+    const COUNT: usize = 60;
+    let house = House::with(&[("a.md", "one\n")]);
+    let notes = init(&house);
+    let mut import = start_import(&notes);
+    let mut to = import.stdin.take().expect("a pipe");
+    // Numbers that look random, and are the same each time.
+    let mut state = 7_usize;
+    let mut below = |end: usize| {
+        state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345) % (1 << 31);
+        (state >> 8) % end
+    };
+    for number in 1..=COUNT {
+        let mut parents: Vec<usize> = (0..1 + below(3)).map(|_| number.saturating_sub(1 + below(7))).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        parents.retain(|parent| *parent > 0);
+        let time = FIRST_TIME + i64::try_from(number * 10).expect("small");
+        write!(to, "commit refs/heads/n{number}\nmark :{number}\ncommitter Ada <a@example.org> {time} +0000\n")
+            .expect("written");
+        write!(to, "data 2\n{number:02}\n").expect("written");
+        for (at, parent) in parents.iter().enumerate() {
+            writeln!(to, "{} :{parent}", if at == 0 { "from" } else { "merge" }).expect("written");
+        }
+        writeln!(to).expect("written");
+    }
+    drop(to);
+    assert!(import.wait().expect("ended").success());
+    git(&notes, &["symbolic-ref", "HEAD", &format!("refs/heads/n{COUNT}")]);
+    for _ in 0..25 {
+        let mut name = || format!("n{}", 1 + below(COUNT));
+        for range in [format!("{}..{}", name(), name()), format!("{}...{}", name(), name())] {
+            let theirs = git_log(&notes, &["--date-order", range.as_str()]);
+            assert_eq!(log(&house, "notes", &[range.as_str()]), theirs, "{range}");
+        }
+        let (left, right, kept) = (format!("^{}", name()), format!("^{}", name()), name());
+        let words = [left.as_str(), right.as_str(), kept.as_str()];
+        assert_eq!(log(&house, "notes", &words), git_log(&notes, &[&["--date-order"], &words[..]].concat()));
+    }
+    let graph = run_in(&house, "notes", &["log", "--graph", "--json", "--limit", "1000"]).good().json();
+    let ids: Vec<&str> = graph.as_array().into_iter().flatten().filter_map(|row| row["id"].as_str()).collect();
+    assert_eq!(ids, git_log(&notes, &["--date-order"]));
+}
+
+#[test]
 fn a_name_of_a_file_and_a_commit_is_refused_until_it_is_clear() {
     let house = branched();
     let notes = house.path("notes");
@@ -281,6 +327,23 @@ fn the_time_of_the_author_is_shown_and_that_of_the_commit_is_known() {
     let spans = house.run(&["history", "a.md", "--blame", "--json"]).good().lines();
     assert_eq!(spans.last().and_then(|span| span["time"].as_i64()), Some(author_time), "{spans:?}");
     assert!(house.run(&["history", "a.md"]).good().text().contains("2001-02-03"));
+}
+
+#[test]
+fn text_of_a_commit_is_read_in_its_encoding() {
+    let house = House::with(&[("a.md", "one\n")]);
+    let notes = init(&house);
+    // “Ärger” by “Zoë” as Latin-1.
+    house.write("message", b"\xc4rger\n\nGr\xfc\xdfe\n");
+    let message = house.path("message").display().to_string();
+    git(&notes, &["add", "-A"]);
+    git(
+        &notes,
+        &["-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-qF", &message, "--author", "Zoë <z@example.org>"],
+    );
+    let show = run_in(&house, "notes", &["show"]).good().text();
+    assert!(show.contains("Ärger") && show.contains("Grüße") && show.contains("Zoë"), "{show}");
+    assert!(run_in(&house, "notes", &["log"]).good().text().contains(" Zoë: Ärger"));
 }
 
 /// Lines that no other part of a test has.

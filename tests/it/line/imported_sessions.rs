@@ -1,6 +1,6 @@
 //! Sessions that come as files: what was decided elsewhere is a record here, and a file that lies makes nothing run.
 
-use super::agents::{Said, house, model};
+use super::agents::{Said, configure, house, model};
 use serde_json::{Value, json};
 
 /// The only session of a house, exported.
@@ -56,6 +56,74 @@ fn a_denial_and_edited_arguments_come_along_as_records() {
     let third = house(&model(script), &[("c.md", "# C\n")]);
     third.fed(&["sessions", "--import", "-"], again.to_string().as_bytes()).good();
     assert_eq!(approvals_of(&exported(&third)), after);
+}
+
+/// Messages and steps have the names and types that `llmbox.md` gives them.
+#[test]
+fn exported_messages_and_steps_have_the_fields_of_the_reference() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => {
+                let todos = json!({"todos": [{"content": "look"}]});
+                ("I look.".to_owned(), vec![("todo_write", todos), ("read_file", json!({"path": "a.md"}))])
+            }
+            1 => (String::new(), vec![("read_file", json!({"path": "gone.md"}))]),
+            _ => ("All is seen.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    house.run(&["ask", "look", "--note", "a.md"]).code(0);
+    let is_of_note = |file: &Value| {
+        let uri = file["fileUri"].as_str().unwrap_or_default();
+        file["version"] == 1 && file["savedAt"].is_i64() && uri.starts_with("file:///") && uri.ends_with("/notes/a.md")
+    };
+    let file = exported(&house);
+    assert!(is_of_note(&file), "{file}");
+    let messages = file["messages"].as_array().expect("messages");
+    for message in messages {
+        let own = &message["tracebook"];
+        assert_eq!((&own["role"], &own["content"]), (&message["role"], &message["content"]), "{message}");
+        assert!(own["id"].is_string() && own["timestamp"].is_i64(), "{message}");
+    }
+    let calls = messages.iter().flat_map(|message| message["tracebook"]["toolCalls"].as_array().into_iter().flatten());
+    let calls: Vec<&Value> = calls.filter(|call| call["name"] == "read_file").collect();
+    assert_eq!((calls.len(), &calls[0]["arguments"]), (2, &json!({"path": "a.md"})), "{messages:?}");
+    let answer_to = |call: &Value| {
+        let mut all = messages.iter().map(|message| &message["tracebook"]);
+        all.find(|own| own["role"] == "tool" && own["toolCallId"] == call["id"]).expect("a tool's message")
+    };
+    let (good, bad) = (answer_to(calls[0]), answer_to(calls[1]));
+    assert_eq!((&good["toolName"], &good["error"]), (&json!("read_file"), &Value::Null));
+    assert!(good["content"].as_str().is_some_and(|text| text.contains("# A")), "{good}");
+    assert!(bad["toolName"] == "read_file" && bad["error"].is_string(), "{bad}");
+
+    let state = house.run(&["runs", "last", "--export"]).good().json();
+    assert!(is_of_note(&state) && state["startTime"].is_i64(), "{state}");
+    assert_eq!((&state["prompt"], &state["iteration"]), (&json!("look"), &json!(3)));
+    assert_eq!((&state["agentState"], &state["todos"][0]["content"]), (&json!("idle"), &json!("look")));
+    let steps = state["steps"].as_array().expect("steps");
+    assert!(steps.iter().all(|step| step["id"].is_string() && step["timestamp"].is_i64()), "{steps:?}");
+    let of_type = |kind: &str| steps.iter().filter(|step| step["type"] == kind).collect::<Vec<_>>();
+    assert!(of_type("thinking").iter().any(|step| step["content"] == "I look."), "{steps:?}");
+    let (called, ended) = (of_type("tool_call"), of_type("tool_result"));
+    assert_eq!((called.len(), ended.len()), (3, 3), "{steps:?}");
+    assert_eq!((&called[1]["toolName"], &called[1]["params"]), (&json!("read_file"), &json!({"path": "a.md"})));
+    let result_of = |call: &Value| {
+        ended.iter().find(|step| step["toolCallId"] == call["toolCallId"]).expect("the result of the call")
+    };
+    let (good, bad) = (result_of(called[1]), result_of(called[2]));
+    assert!(good["success"] == true && good["result"].is_string() && good["error"].is_null(), "{good}");
+    assert!(bad["success"] == false && bad["error"].is_string() && bad["result"].is_null(), "{bad}");
+    assert_eq!(of_type("todo")[0]["todos"][0]["content"], "look");
+    assert_eq!(of_type("final_answer")[0]["content"], "All is seen.");
+
+    // Nobody answers: that's a step, too.
+    configure(&house, "http://127.0.0.1:9");
+    assert_ne!(house.run(&["ask", "look again"]).code, 0);
+    let state = house.run(&["runs", "last", "--export"]).good().json();
+    let mut steps = state["steps"].as_array().into_iter().flatten();
+    let error = steps.find(|step| step["type"] == "error").expect("an error");
+    assert!(error["message"].is_string() && error["recoverable"].is_boolean(), "{error}");
 }
 
 #[test]

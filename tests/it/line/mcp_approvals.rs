@@ -8,6 +8,7 @@ use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What waits, as `tracebook approvals` lists it.
@@ -254,13 +255,15 @@ pub(super) struct HttpClient<'a> {
     server: &'a Server,
     token: &'a str,
     session: String,
+    /// The id of the next request. Several may be on the way at once.
+    next_id: AtomicU64,
 }
 
 const ACCEPTS: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 impl HttpClient<'_> {
     pub(super) fn new<'a>(server: &'a Server, token: &'a str, capabilities: Value) -> HttpClient<'a> {
-        let mut client = HttpClient { server, token, session: String::new() };
+        let mut client = HttpClient { server, token, session: String::new(), next_id: AtomicU64::new(7) };
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": "remote", "version": "1"}});
         let answer = client.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
@@ -283,11 +286,12 @@ impl HttpClient<'_> {
 
     /// Sends a request, and returns the answer that comes on its stream; nothing if that ends before.
     pub(super) fn request(&self, method: &str, params: Value) -> Value {
-        let answer = self.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}));
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let answer = self.post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         let text = String::from_utf8(answer.code(200).body).expect("text");
         let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
         let mut values = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
-        values.find(|value| value["id"] == 7).unwrap_or_default()
+        values.find(|value| value["id"] == id).unwrap_or_default()
     }
 
     pub(super) fn call(&self, tool: &str, arguments: Value) -> Value {

@@ -63,6 +63,8 @@ fn protected(head: &str, body: &str, challenge: &str) -> HttpAnswer {
 enum ResourceMetadata {
     Absent,
     Published,
+    /// Named in the challenge, at a place of the server's choice.
+    Elsewhere,
     /// Named in the challenge, but not there.
     Lost,
 }
@@ -78,6 +80,19 @@ fn own_server(metadata: fn(&str) -> Value, resource: ResourceMetadata) -> (Strin
             "/.well-known/oauth-authorization-server" if !metadata(base).is_null() => ok(&metadata(base)),
             "/.well-known/oauth-protected-resource/mcp" if resource == ResourceMetadata::Published => {
                 ok(&json!({"resource": format!("{base}/mcp"), "authorization_servers": [base]}))
+            }
+            "/elsewhere" if resource == ResourceMetadata::Elsewhere => {
+                ok(&json!({"resource": format!("{base}/mcp"), "authorization_servers": [format!("{base}/oauth")]}))
+            }
+            "/.well-known/oauth-authorization-server/oauth" if resource == ResourceMetadata::Elsewhere => {
+                ok(&with_path(base))
+            }
+            // Without a token, such servers may answer only those who post.
+            "/mcp" if resource == ResourceMetadata::Elsewhere && !head.starts_with("POST") => {
+                ("404 Not Found", String::new(), "{}".to_owned())
+            }
+            "/mcp" if resource == ResourceMetadata::Elsewhere => {
+                protected(head, body, &format!("resource_metadata=\"{base}/elsewhere\""))
             }
             "/mcp" if resource == ResourceMetadata::Lost => {
                 protected(head, body, &format!("resource_metadata=\"{base}/lost\""))
@@ -153,6 +168,18 @@ fn a_server_without_resource_metadata_is_its_own_authorization_server() {
         assert_eq!(first_lines(&sent), lines);
         assert!(sent.lock().expect("unpoisoned")[1].1.contains("code_verifier="));
     }
+}
+
+#[test]
+fn metadata_that_only_the_challenge_names_are_found_again_by_later_processes() {
+    let (base, sent) = own_server(no_metadata, ResourceMetadata::Elsewhere);
+    let house = house_for(&base);
+    house.run(&["mcp", "tools", "far"]).refused(2, "tracebook mcp login far");
+    login(&house, "far", agreed).code(0);
+    for _ in 0..2 {
+        assert!(house.run(&["mcp", "tools", "far"]).good().text().starts_with("read"));
+    }
+    assert_eq!(first_lines(&sent), ["POST /oauth/register HTTP/1.1", "POST /oauth/token HTTP/1.1"]);
 }
 
 #[test]

@@ -101,6 +101,13 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert_eq!((&listed[0]["final_outcome"], &listed[0]["files_created"]), (&json!("success"), &json!(1)));
     assert_eq!((&listed[1]["count"], &listed[1]["author"]), (&json!(2), &json!("user")));
+    // The fields of the reference, in the note and in JSON.
+    let log = String::from_utf8_lossy(&house.read("notes/memory/memory_log.md")).into_owned();
+    let fields = "experience_id project_name primary_goal final_outcome components_used files_created output_summary \
+                  execution_time_ms learnings_or_issues timestamp";
+    for field in fields.split(' ') {
+        assert!(log.contains(&format!("\n{field}:")) && !listed[0][field].is_null(), "{field}: {log} {listed:?}");
+    }
     assert_eq!(house.run(&["memory", "--tier", "long_term", "--json"]).good().lines().len(), 1);
     assert_eq!(house.run(&["memory", "--outcome", "failure", "--json"]).good().lines().len(), 0);
     // Each tier: the session's context for the model, its log, traces, and all outcomes.
@@ -243,4 +250,44 @@ fn a_run_whose_only_call_was_denied_is_found_as_a_failure() {
     let good = house.run(&["memory", "analyze", "what went well?"]).good().json();
     assert!(good["recommendations"].to_string().contains("Wipe the table"), "{good}");
     assert!(!good.to_string().contains("denied"), "{good}");
+}
+
+#[test]
+fn a_learning_curve_counts_runs_and_those_that_needed_no_model() {
+    let (address, _) = reporter();
+    let csv = "day,sold\n1,517\n";
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", csv), ("data/2026-11.csv", csv)]);
+    let none = house.run(&["memory", "curve"]).code(0);
+    assert!(none.out.is_empty() && none.err.contains("no run has ended yet"), "{none:?}");
+    house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
+    let next = ["ask", "Please write a report for 2026-11 into reports/2026-11.md", "--mode", "follower"];
+    house.run(&next).code(0);
+    let curve = house.run(&["memory", "curve", "--json"]).good().lines();
+    // The test may run over the end of a week.
+    let sum = |key: &str| curve.iter().filter_map(|point| point[key].as_u64()).sum::<u64>();
+    let sums = ["runs", "done", "without_model", "model_calls", "unknown_cost"].map(sum);
+    assert_eq!(sums, [2, 2, 1, 3, 0], "{curve:?}");
+    let last = curve.last().expect("a week");
+    assert!(last["done_share"] == 1.0 && last["cost"] == 0.0, "{last}");
+    let text = house.run(&["memory", "curve", "--by", "month", "--project", "notes"]).good().text();
+    assert!(text.contains("100 % done") && text.contains("% without a model, $0.0000"), "{text}");
+    house.run(&["memory", "curve", "--by", "year"]).refused(2, "--by is week or month");
+    house.run(&["memory", "curve", "--project", "nowhere"]).refused(2, "there is no project nowhere");
+}
+
+#[test]
+fn memory_is_consolidated_after_a_session_only_if_the_configuration_says_so() {
+    let (address, _) = reporter();
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", "day,sold\n1,517\n")]);
+    keep_memory_in_folder(&house);
+    let ask = ["ask", "Write the report for October 2026 into reports/2026-10.md"];
+    house.run(&ask).good();
+    let best = house.path("notes/memory/long_term/best_practices.md");
+    assert!(house.path("notes/memory/memory_log.md").exists() && !best.exists(), "nothing is consolidated unasked");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    house.write("W/config.yaml", format!("{config}  consolidate: sometimes\n").as_bytes());
+    house.run(&["providers"]).refused(2, "config.yaml:");
+    house.write("W/config.yaml", format!("{config}  consolidate: after_sessions\n").as_bytes());
+    house.run(&ask).good();
+    assert!(best.exists() && house.path("notes/memory/long_term/patterns.md").exists());
 }

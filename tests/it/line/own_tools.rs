@@ -178,6 +178,27 @@ fn a_tool_file_comes_back_as_it_was() {
     script["func"] = json!("def run(): pass");
     script["permissions"] = json!(["root"]);
     house.fed(&["tools", "--import", "-"], script.to_string().as_bytes()).refused(2, "there are network, fs, ui");
+    // Steps name tools by their ids, so none passes for a tool of the program or of a server.
+    for id in ["system:shell", "mcp:own/drop"] {
+        let mut posing = file.clone();
+        (posing["id"], posing["name"]) = (json!(id), json!("posing"));
+        let said = house.fed(&["tools", "--import", "-"], posing.to_string().as_bytes());
+        said.refused(2, "the id of posing begins with system: or mcp:");
+    }
+    assert!(!house.run(&["tools"]).good().text().contains("posing"));
+}
+
+/// A pattern that looks around may go back in a text without end, so it's stopped early.
+#[test]
+fn a_pattern_of_a_tool_takes_no_long_time() {
+    let text = format!("{}!", "a".repeat(16));
+    let house = house(&one_call("probe", json!({"text": text})), &[("a.md", "# A\n")]);
+    let text = json!({"type": "string", "pattern": "^((?=a)a+)+$"});
+    let schema = json!({"description": "Probes.", "parameters": {"type": "object", "properties": {"text": text}}});
+    import(&house, &json!({"name": "probe", "func": "def run(text):\n    return 1\n", "schema": schema}));
+    house.run(&["tools", "probe", "--approve"]).good();
+    let said = ask(&house, "probe");
+    assert!(said.contains("Max limit for backtracking count exceeded"), "{said}");
 }
 
 #[test]

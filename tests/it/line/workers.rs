@@ -239,6 +239,79 @@ fn when_a_worker_is_killed_another_goes_on_and_nothing_is_done_twice() {
 }
 
 #[test]
+fn when_a_worker_is_killed_another_continues_what_was_delegated() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let messages = body["messages"].to_string();
+        let ask = |goal: &str| vec![("ask_agent", json!({"agent": "docs", "goal": goal}))];
+        match (goal_of(body).contains("Write it down"), turn) {
+            (true, 0) => (String::new(), vec![("shell", json!({"command": "echo begun >> begun.log; sleep 60"}))]),
+            (true, _) => (format!("Part told: {}.", messages.contains("It was not run again")), Vec::new()),
+            // What was begun for another goal is of no use.
+            (false, 0) => (String::new(), [ask("Write it down, please"), ask("Write it down in verse")].concat()),
+            (false, 1) => (String::new(), ask("Write it down, please")),
+            (false, _) => (format!("Lead told: {}.", messages.contains("Part told: true.")), Vec::new()),
+        }
+    };
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = model(script);
+    let (shed, barn) = (scene.device("shed", &at), scene.device("barn", &at));
+    let key = scene.desk.key();
+    let mut first = shed.worker(&[&key]);
+    let asked = scene.desk.start(&["ask", "--on", "any", "--approve", "shell: *", "Go"]);
+    first.until("claimed");
+    until("both parts are under way", || {
+        std::fs::read(shed.house.path("notes/begun.log")).is_ok_and(|log| log == b"begun\nbegun\n")
+    });
+    let mut second = barn.worker(&[&key]);
+    first.kill();
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    assert_eq!(answers(&without_events(lines.clone())), ["Lead told: true."], "{lines:#?}");
+    assert_eq!(second.until("ended")["what"], "done");
+    assert!(!barn.house.path("notes/begun.log").exists(), "nothing was done twice");
+    // The part that wasn't asked for again has been ended, and no other one begun.
+    scene.desk.run(&["sync", "now", "--for", "30"]).good();
+    let runs = scene.desk.run(&["runs", "--json"]).good().lines();
+    let mut parts: Vec<(&str, &str)> = runs
+        .iter()
+        .map(|run| (run["prompt"].as_str().expect("text"), run["standing"].as_str().expect("text")))
+        .collect();
+    parts.sort_unstable();
+    let expected = [("Go", "done"), ("Write it down in verse", "stopped"), ("Write it down, please", "done")];
+    assert_eq!(parts, expected, "{runs:#?}");
+}
+
+/// The decision reaches the next worker before the lead has its part continued.
+#[test]
+fn a_decision_about_delegated_work_counts_on_the_next_worker() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let messages = body["messages"].to_string();
+        match (goal_of(body).contains("Write it down"), turn) {
+            (true, 0) => (String::new(), vec![("shell", json!({"command": "echo ran >> ran.log"}))]),
+            (true, _) => ("Part done.".to_owned(), Vec::new()),
+            (false, _) if messages.contains("Part done.") => ("All done.".to_owned(), Vec::new()),
+            (false, _) => (String::new(), vec![("ask_agent", json!({"agent": "docs", "goal": "Write it down"}))]),
+        }
+    };
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = model(script);
+    let (shed, barn) = (scene.device("shed", &at), scene.device("barn", &at));
+    let key = scene.desk.key();
+    let first = shed.worker(&[&key]);
+    let mut asked = scene.desk.start(&["ask", "--on", "any", "Go"]);
+    let name = asked.until("approval_pending")["name"].as_str().expect("a name").to_owned();
+    first.kill();
+    assert_eq!(scene.desk.run(&["approvals", &name, "--allow"]).code(0).err, "sent to shed\n");
+    let mut second = barn.worker(&[&key]);
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    assert_eq!(answers(&lines), ["All done."], "{lines:#?}");
+    assert_eq!(second.until("ended")["what"], "done");
+    assert_eq!(barn.house.read("notes/ran.log"), b"ran\n");
+    assert!(!shed.house.path("notes/ran.log").exists());
+}
+
+#[test]
 fn a_worker_that_loses_the_hub_stops_at_once_and_the_run_goes_on_later() {
     let mut scene = Scene::new(&[("plan.md", "# Plan\n")]);
     let at = one_command("echo begun >> begun.log; sleep 41.375");

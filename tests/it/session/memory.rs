@@ -200,6 +200,29 @@ fn what_a_model_repeats_is_proof_and_enough_of_it_replays() {
     assert_eq!(twin.models.len(), 1);
 }
 
+/// Whoever may write in a shared volume knows its runs, and can write a trace that names one of them.
+#[test]
+fn what_a_trace_in_a_shared_volume_counts_proves_nothing() {
+    let mut twin = shop();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    let (path, mut sure) = trace(&twin);
+    (sure.known.usage_count, sure.known.verified_count) = (60, 60);
+    twin.outside(&path, Some(&sure.to_note()));
+    twin.settle();
+    assert!(twin.session.trace_trust(&trace(&twin).1).is_followed());
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    twin.command(Command::ShareVolume { volume, hub: "ws://hub".to_owned() }).expect("shared");
+    twin.settle();
+    ask(&mut twin, 9, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
+    assert_eq!((twin.models.len(), twin.tools.len()), (1, 0), "a model is asked");
+    twin.models.clear();
+    let mut settings = twin.session.settings().clone();
+    settings.pin_trace(&trace(&twin).1.fingerprint(), true);
+    twin.command(Command::Set { settings: Box::new(settings) }).expect("pinned");
+    ask(&mut twin, 10, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
+    assert_eq!((twin.models.len(), twin.tools.len()), (0, 1), "what the user has read is trusted");
+}
+
 #[test]
 fn a_trace_gives_no_leave() {
     let mut twin = shop();
@@ -533,6 +556,23 @@ fn nobody_answers(twin: &mut Twin) {
 }
 
 #[test]
+fn the_system_agent_plans_with_what_is_remembered() {
+    let mut twin = agent(&[("a.md", "# A\n"), ("memory/memory_log.md", SIGNALS)], "");
+    let id = ask_agent(&mut twin, 9, "system", "Find the peaks of a noisy signal");
+    let request = &twin.models[0].1;
+    let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["plan"], "it plans");
+    assert!(request.messages.iter().any(|message| message.content.contains("Use scipy.fft")), "{:?}", request.messages);
+    let thoughts = one(&twin, id).steps.iter().filter_map(|step| match &step.kind {
+        StepKind::Thinking { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    let thoughts: Vec<&str> = thoughts.collect();
+    assert_eq!(thoughts[0], "Phase 1 of 8: Analyse and plan.");
+    assert!(thoughts.iter().any(|thought| thought.contains("experience exp_001")), "{thoughts:?}");
+}
+
+#[test]
 fn the_agents_of_memory_do_without_a_model_and_better_with_one() {
     let mut twin = agent(&[("a.md", "# A\n"), ("memory/memory_log.md", SIGNALS)], "");
     // Question and answer are in the reference's JSON format.
@@ -626,4 +666,28 @@ fn session_logs_are_consolidated_and_one_of_another_program_is_taken_over_once()
     assert_eq!(read(&twin, "projects/fft/memory/memory_log.md", &mut problems), []);
     assert_eq!(read(&twin, "memory/memory_log.md", &mut problems)[0].experience.count, 1);
     assert_eq!((twin.file(log).expect("there"), problems), (marked, Vec::new()));
+}
+
+#[test]
+fn memory_is_consolidated_once_no_agent_has_worked_for_a_while() {
+    let patterns = "memory/long_term/patterns.md";
+    let mut twin = shop();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    assert!(twin.file(patterns).is_none(), "nothing is consolidated unasked");
+    let mut twin = shop();
+    twin.setup = setup("memory:\n  consolidate: after_sessions\n");
+    ask(&mut twin, 7, "How much was sold in October?", ReplayMode::Auto);
+    answer(&mut twin, said("I look.", &[("read_file", json!({"path": "data/2026-10.csv"}))]));
+    done(&mut twin, fine(CSV));
+    answer(&mut twin, said("1,140.", &[]));
+    twin.pass(4 * 60_000);
+    assert!(twin.file("memory/memory_log.md").is_some() && twin.file(patterns).is_none(), "the session may go on");
+    // With another question the time begins anew.
+    ask(&mut twin, 8, "Thanks", ReplayMode::Auto);
+    answer(&mut twin, said("You're welcome.", &[]));
+    twin.pass(4 * 60_000);
+    assert!(twin.file(patterns).is_none());
+    twin.pass(2 * 60_000);
+    assert!(twin.file(patterns).is_some());
+    assert!(twin.models.is_empty(), "no model is asked for it");
 }

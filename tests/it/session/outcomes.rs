@@ -61,6 +61,7 @@ fn a_run_that_only_failed_is_a_failure_although_it_ended_with_an_answer() {
     );
     let log = twin.file("memory/short_term/execution_log.md").unwrap_or_default();
     assert!(log.contains("status: failed") && !log.contains("status: completed"), "{log}");
+    assert!(log.contains("3. shell: make (failed)\n"), "each action says how it ended: {log}");
     let practices = practices(&mut twin);
     assert_eq!(dos(&practices).trim(), "", "{practices}");
     let traces =

@@ -7,7 +7,10 @@ use engine::{Command, Event};
 use serde_json::json;
 use std::collections::BTreeSet;
 use store::disk::DiskReader;
-use store::{DecisionRecord, DecisionScope, DocId, RunEnding, TodoItem, TodoStatus, UserTool};
+use store::{
+    ActorId, DecisionRecord, DecisionScope, DocId, RegistryDoc, RegistryWrite, RunEnding, TodoItem, TodoStatus,
+    UserTool,
+};
 
 /// Two devices with one volume, and the changes already exchanged.
 pub(super) struct Pair {
@@ -302,6 +305,45 @@ fn tools_come_along_and_wait_for_approval_on_each_device() {
     pair.sync();
     assert!(there(&pair.two).is_empty());
     assert_eq!(there(&pair.one).len(), 1);
+}
+
+/// A version after the highest number would have that number again, and so the approval of what had it before.
+#[test]
+fn no_version_of_another_device_takes_the_place_of_an_approved_one() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    let tools = pair.one.session.volumes().next().expect("a volume").id.tools_id();
+    let tool = |name: &str, version: u64, code: &str| UserTool {
+        name: name.to_owned(),
+        version,
+        description: "Counts.".to_owned(),
+        parameters: json!({"type": "object"}),
+        code: code.to_owned(),
+        ..UserTool::default()
+    };
+    let mut hostile = RegistryDoc::load(tools, &[], ActorId::from([9; 16])).expect("made").doc;
+    for code in ["def run(): return 1", "def run(): return 2"] {
+        let writes = [tool("count", u64::MAX, code), tool("other", 1, code)];
+        let writes = writes.map(|tool| RegistryWrite::Version(Box::new(tool)));
+        hostile.commit(&writes, 0).expect("written");
+        pair.two.event(Event::Received { doc: tools, ticket: 1, parcel: hostile.save().into() });
+        pair.two.pass(1_500);
+        // The user approves what is there, the first time.
+        let newest = |twin: &Twin| -> Vec<(String, u64)> {
+            let known = twin.session.user_tools().unwrap_or_default().iter();
+            known.filter_map(|tool| tool.newest_version()).map(|tool| (tool.name.clone(), tool.version)).collect()
+        };
+        for (name, version) in newest(&pair.two).into_iter().filter(|_| code.ends_with('1')) {
+            pair.two.command(Command::ApproveTool { name, version: Some(version) }).expect("approved");
+        }
+        pair.two.pass(1_500);
+    }
+    let known = pair.two.session.user_tools().unwrap_or_default().to_vec();
+    let used: Vec<(&str, &str)> = known
+        .iter()
+        .filter_map(|tool| tool.usable_version())
+        .map(|tool| (tool.name.as_str(), tool.code.as_str()))
+        .collect();
+    assert_eq!(used, [("other", "def run(): return 1")], "what was approved is what is used");
 }
 
 #[test]

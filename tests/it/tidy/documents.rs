@@ -1,7 +1,7 @@
 //! Reads ARCHITECTURE.md and CONTRIBUTING.md for tidy: which crates they describe and which files they name.
 
 use super::source::root;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is wrong with the crates under `## Crates`: each must be there once, as a paragraph that starts with its
 /// folder, `` - **`app/cli`** ``, and that has a sentence that starts with "Invariant:".
@@ -96,4 +96,38 @@ fn a_crate_without_a_paragraph_or_an_invariant_is_found() {
 fn named_files_are_found_and_examples_left_out() {
     let text = "See `app/src/main.rs`, `cargo test`, `https://a.b/c`,\n`docs/decisions/NNNN-….md` and `engine/text`.";
     assert_eq!(paths(text), [(1, "app/src/main.rs".to_owned()), (2, "engine/text".to_owned())]);
+}
+
+/// The commands that stand in two rows of one table of a document, each with the line of the second: as the whole cell
+/// of the first or second column.
+fn repeated_commands(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for (line, number) in text.lines().zip(1..) {
+        if !line.starts_with('|') {
+            known.clear();
+            continue;
+        }
+        let cells = line.trim_matches('|').split('|').take(2).map(str::trim);
+        let is_command =
+            |cell: &&str| cell.starts_with("`tracebook ") && cell.ends_with('`') && cell.matches('`').count() == 2;
+        for command in cells.filter(is_command) {
+            if !known.insert(command) {
+                found.push((number, command.trim_matches('`').to_owned()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_table_has_a_command_twice() {
+    let text = "| To | Call |\n|---|---|\n| see | `tracebook a` |\n| `tracebook b` | all |\n| look | `tracebook a` |\n\n\
+                | `tracebook a` | once more, in another table |\n";
+    assert_eq!(repeated_commands(text), [(5, "tracebook a".to_owned())]);
+    for path in all() {
+        let text = std::fs::read_to_string(root().join(&path)).expect("a document");
+        let found = repeated_commands(&text);
+        assert!(found.is_empty(), "{path}: {found:?}");
+    }
 }

@@ -26,9 +26,7 @@ pub(super) struct Graph {
 impl Graph {
     pub(super) fn read() -> Self {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-        let host = run(Command::new("rustc").arg("-vV"));
-        let host =
-            host.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc -vV names its host").to_owned();
+        let host = host_triple();
         let text = run(Command::new(cargo)
             .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", &host])
             .current_dir(super::source::root()));
@@ -123,7 +121,14 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn run(command: &mut Command) -> String {
+/// Returns the name of this machine's target, such as `x86_64-unknown-linux-gnu`.
+pub(super) fn host_triple() -> String {
+    let version = run(Command::new("rustc").arg("-vV"));
+    version.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc -vV names its host").to_owned()
+}
+
+/// Runs a command and returns what it prints. Fails if the command does.
+pub(super) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{error}: {command:?}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?} failed (is Cargo.lock up to date?):\n{said}");

@@ -675,7 +675,7 @@ fn syncing() -> Drive {
     press(&mut drive.window, NONE, Key::Enter);
     drive.until("no hub is there, and that is no error", |window| window.query_by_label("Sync: Offline").is_some());
     drive.choose(CommandId::SyncRetry);
-    assert!(drive.has("Dismiss: Hubs are called."));
+    assert!(drive.has("Dismiss: Connecting to hubs…"));
     drive.choose(CommandId::SyncPause);
     drive.until("it is paused", |window| window.query_by_label("Sync: Sync paused").is_some());
     drive.choose(CommandId::SyncPause);

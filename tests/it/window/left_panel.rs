@@ -58,6 +58,18 @@ fn the_tree_is_sorted_as_chosen_and_stays_so() {
 }
 
 #[test]
+fn a_file_of_another_program_is_in_the_tree_and_says_its_size_and_time() {
+    let (bench, mut window) = indexed();
+    std::fs::write(bench.notes().join("Date.md"), "sweet\n").expect("written");
+    until(&mut window, "it's in the tree", |window| lines(window).contains(&"Date".to_owned()));
+    let at = window.get_by_role_and_label(Role::TreeItem, "Date").rect().center();
+    window.hover_at(at);
+    until(&mut window, "it's described", |window| {
+        window.query_all_by_label_contains("6 bytes\nChanged: ").next().is_some()
+    });
+}
+
+#[test]
 fn folders_are_collapsed_and_the_open_note_is_revealed() {
     let (_bench, mut window) = indexed();
     let egg = session(&window).volumes().next().expect("a volume").files["Deep/Under/Egg.md"].id;

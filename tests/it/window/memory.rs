@@ -366,6 +366,49 @@ fn a_signed_library_that_was_changed_is_refused_and_others_are_shown_before_they
     until(&mut window, "it is imported", |window| traces(window) == 1);
 }
 
+/// Imports a run that called a model once, at a time in milliseconds since 1970, and has cost this much.
+fn import_run(window: &mut Driven, (number, volume): (u8, store::DocId), at: i64, cost: f64) {
+    let (run, asked) = (store::DocId([number; 16]), store::DocId([number + 100; 16]));
+    let said = store::SessionMessage::new(store::MessageId(1), store::MessageRole::User, "a question", at);
+    let (messages, title) = (vec![store::SessionMessage { run: Some(run), ..said }], format!("Session {number}"));
+    window.state_mut().send_command(Command::ImportSession { session: asked, volume, title, messages, imported: None });
+    let about = json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
+        "volume": volume, "note": null, "prompt": format!("question {number}"), "agent": "assistant",
+        "startTime": at, "ended": at, "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
+        "spent": {"inputTokens": 1_000, "outputTokens": 10, "cost": cost}, "budget": null});
+    let about = serde_json::from_value(about).expect("what is said of a run");
+    window.state_mut().send_command(Command::ImportRun {
+        run,
+        about,
+        todos: Vec::new(),
+        steps: Vec::new(),
+        approvals: Vec::new(),
+    });
+}
+
+#[test]
+fn the_learning_curve_is_drawn_above_what_is_remembered() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n"), (LOG, &log(&signals()))]);
+    let mut window = bench.opened();
+    let volume = session(&window).volumes().next().expect("a volume").id;
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let now = i64::try_from(since.as_millis()).expect("a time");
+    import_run(&mut window, (1, volume), now - 14 * 86_400_000, 0.50);
+    import_run(&mut window, (2, volume), now, 0.25);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::M);
+    until(&mut window, "it is read", |window| shows(window, "Experience: Find the peaks"));
+    assert!(!shows(&mut window, "Learning curve\n"), "it is drawn only where it is wanted");
+    window.get_by_label("Show learning curve").click();
+    until(&mut window, "runs are counted", |window| shows(window, "1 run, 100 % done, 0 % without a model, $0.2500"));
+    assert!(shows(&mut window, "  no runs\n"), "a week between them has none");
+    window.get_by_label("Period: By month").click();
+    window.run();
+    assert!(shows(&mut window, "Learning curve\n"));
+    window.get_by_label("Hide learning curve").click();
+    window.run();
+    assert!(!shows(&mut window, "Learning curve\n") && shows(&mut window, "Experience: Find the peaks"));
+}
+
 #[test]
 fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
@@ -377,28 +420,7 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let now = i64::try_from(since.as_millis()).expect("a time");
     for (number, cost) in [(1_u8, 0.90), (2, 0.05)] {
-        let (run, asked) = (store::DocId([number; 16]), store::DocId([number + 100; 16]));
-        let said = store::SessionMessage::new(store::MessageId(1), store::MessageRole::User, "a question", now);
-        let (messages, title) = (vec![store::SessionMessage { run: Some(run), ..said }], format!("Session {number}"));
-        window.state_mut().send_command(Command::ImportSession {
-            session: asked,
-            volume,
-            title,
-            messages,
-            imported: None,
-        });
-        let about = json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
-            "volume": volume, "note": null, "prompt": format!("question {number}"), "agent": "assistant",
-            "startTime": now, "ended": now, "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
-            "spent": {"inputTokens": 1_000, "outputTokens": 10, "cost": cost}, "budget": null});
-        let about = serde_json::from_value(about).expect("what is said of a run");
-        window.state_mut().send_command(Command::ImportRun {
-            run,
-            about,
-            todos: Vec::new(),
-            steps: Vec::new(),
-            approvals: Vec::new(),
-        });
+        import_run(&mut window, (number, volume), now, cost);
     }
     window.run();
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::G);
@@ -458,7 +480,7 @@ fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
     assert!(shows(&mut window, "Schedules start nothing yet."));
     window.get_by_label("Undo").click();
     window.run();
-    window.get_by_label(&format!("Go on: {name}"));
+    window.get_by_label(&format!("Resume: {name}"));
     window.get_by_label("What begins: Consolidate memory").click();
     window.run();
     window.get_by_label("Add").click();

@@ -2,7 +2,7 @@
 
 use super::{Bench, Driven, NONE, pictures_folder, press, session, type_text, until};
 use egui::Key;
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 use engine::Command;
 use host::desktop::PathChoice;
 use std::path::{Path, PathBuf};
@@ -346,6 +346,14 @@ fn a_result_says_its_count_its_time_and_whether_its_kernel_runs() {
     };
     until(&mut window, "the count is shown", |window| caption(window, "[2] ").is_some());
     assert!(caption(&window, "[1] ").is_some());
+    let has_time = |window: &Driven| {
+        let mut labels = window.query_all_by_label_contains("[2] ").filter_map(|node| {
+            let node = node.accesskit_node();
+            node.label().or_else(|| node.value())
+        });
+        labels.any(|label| label.ends_with(" ms") || label.ends_with(" s"))
+    };
+    assert!(has_time(&window), "how long it took is shown");
     let at = caption(&window, "[2] ").expect("it is shown");
     window.hover_at(at);
     until(&mut window, "its time is told", |window| window.query_all_by_label_contains("Run at ").next().is_some());

@@ -68,6 +68,48 @@ fn tabs_open_turn_close_and_come_back() {
     shows(&mut window, "second\n");
 }
 
+/// The part of the tab bar in which tabs can be seen, from its left to its right end.
+fn seen_tabs(window: &Driven) -> (f32, f32) {
+    let edges = |names: &[&'static str], edge: fn(egui::Rect) -> f32| -> Vec<f32> {
+        let nodes = names.iter().flat_map(|name| window.query_all_by_role_and_label(Role::Button, name));
+        nodes.map(|node| edge(node.rect())).collect()
+    };
+    let left = edges(&["Hide the tree", "Scroll tabs left"], |rect| rect.right()).into_iter().reduce(f32::max);
+    let right = edges(&["Scroll tabs right", "Note history", "Show right panel"], |rect| rect.left());
+    (left.expect("a button at the left"), right.into_iter().reduce(f32::min).expect("a button at the right"))
+}
+
+fn is_tab_in_sight(window: &Driven, name: &str) -> bool {
+    let (left, right) = seen_tabs(window);
+    let tab = window.get_by_role_and_label(Role::Tab, name).rect();
+    tab.left() >= left - 1.0 && tab.right() <= right + 1.0
+}
+
+#[test]
+fn the_active_tab_is_scrolled_into_sight() {
+    let names: Vec<String> = (1..=12).map(|number| format!("Note {number:02}.md")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "text\n")).collect();
+    let bench = Bench::new(&files);
+    let mut window = bench.opened();
+    for name in &names[1..] {
+        open_beside(&mut window, name.trim_end_matches(".md"));
+        until(&mut window, "the note is shown", |window| path(window) == *name && text(window).is_some());
+    }
+    window.set_size(egui::vec2(800.0, 600.0));
+    window.run();
+    let sight = |window: &Driven| (is_tab_in_sight(window, "Note 01"), is_tab_in_sight(window, "Note 12"));
+    assert_eq!(sight(&window), (false, true), "a narrower window still shows the last tab, which is active");
+    press(&mut window, CTRL_TAB.0, CTRL_TAB.1);
+    assert_eq!(path(&window), "Note 01.md");
+    assert_eq!(sight(&window), (true, false));
+    press(&mut window, CTRL_SHIFT, Key::Tab);
+    assert_eq!(path(&window), "Note 12.md");
+    assert_eq!(sight(&window), (false, true));
+    window.get_by_label("Scroll tabs left").click();
+    window.run();
+    assert_eq!(sight(&window), (false, false), "one can scroll away from the active tab");
+}
+
 #[test]
 fn each_pane_has_its_caret_even_in_one_note() {
     let bench = three();

@@ -171,16 +171,25 @@ fn each_of_the_five_first_steps_ticks_itself() {
 }
 
 #[test]
-fn themes_and_keys_are_pictures_that_fit_a_small_window() {
+fn themes_text_sizes_and_keys_are_pictures_that_fit_a_small_window() {
     let bench = Bench::new(&[("One.md", "# One\n")]);
     let mut window = bench.opened();
     window.set_size(egui::vec2(800.0, 600.0));
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, engine::commands::CommandId::AppWelcome);
     window.run_steps(6);
-    for name in ["System", "Light", "Dark", "Tracebook", "VS Code", "Obsidian", "Vim", "Jupyter"] {
+    let sizes = ["Small", "Medium", "Large", "Very large"];
+    let themes = ["System", "Light", "Dark"];
+    let keys = ["Tracebook", "VS Code", "Obsidian", "Vim", "Jupyter"];
+    for name in themes.into_iter().chain(sizes).chain(keys) {
         let picture = window.get_by_role_and_label(Role::RadioButton, name).rect();
         assert!(picture.left() > 0.0 && picture.right() < 800.0 && picture.height() > 60.0, "{name}: {picture:?}");
+    }
+    for (name, scale) in [("Large", 1.2), ("Medium", 1.0)] {
+        window.get_by_role_and_label(Role::RadioButton, name).focus();
+        window.run();
+        press(&mut window, NONE, Key::Enter);
+        assert_eq!(session(&window).settings().text_scale, scale);
     }
     for (name, preset) in [("Vim", KeymapPreset::Vim), ("Tracebook", KeymapPreset::Tracebook)] {
         window.get_by_role_and_label(Role::RadioButton, name).focus();
@@ -200,4 +209,32 @@ fn wide_choices_stand_below_their_setting_in_a_small_window() {
     let setting = window.get_by_label_contains("Keys as in: ").rect();
     let choice = window.get_by_role_and_label(Role::RadioButton, "Jupyter").rect();
     assert!(choice.top() - setting.top() > 40.0, "{setting:?} {choice:?}");
+}
+
+#[test]
+fn a_low_window_has_the_buttons_that_fit_and_the_menu_of_all_commands() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    until(&mut window, "all is saved", |window| window.query_by_label("All saved").is_some());
+    let rect =
+        |window: &Driven, name: &str| window.query_by_role_and_label(Role::Button, name).map(|button| button.rect());
+    for (height, has_sync, has_graph, has_settings) in [
+        (800.0, true, true, true),
+        (500.0, true, true, false),
+        (430.0, false, true, false),
+        (266.0, false, false, false),
+    ] {
+        window.set_size(egui::vec2(800.0, height));
+        window.run();
+        let names = ["Toggle files", "More", "Open sync", "Open graph", "Settings"];
+        let [files, more, sync, graph, settings] = names.map(|name| rect(&window, name));
+        let shown = (sync.is_some(), graph.is_some(), settings.is_some());
+        assert_eq!(shown, (has_sync, has_graph, has_settings), "at {height}");
+        let saved = rect(&window, "All saved").expect("the status bar");
+        let (files, more) = (files.expect("the first button"), more.expect("the menu"));
+        assert!(files.bottom() <= more.top() && more.bottom() <= saved.top(), "at {height}: {more:?} {saved:?}");
+    }
+    window.get_by_role_and_label(Role::Button, "More").click();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Help");
 }

@@ -2,6 +2,7 @@
 
 use super::agent::{ask, asked, model, run, soon};
 use super::*;
+use crate::faults::disks::{Mounted, ballast};
 use engine::KernelPhase;
 use engine::commands::CommandId;
 use std::sync::mpsc::channel;
@@ -146,6 +147,42 @@ fn a_crashed_kernel_can_be_restarted_at_its_output() {
 }
 
 #[test]
+fn a_kernel_that_ends_between_cells_is_told_above_the_note() {
+    let cell = "import os, threading, time\n\
+                def leave():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os._exit(7)\n\
+                threading.Thread(target=leave, daemon=True).start()";
+    let note = format!("```python\n{cell}\n```\n");
+    let bench = Bench::new(&[("Cells.md", &note)]);
+    let mut window = bench.opened();
+    let go = bench.notes().join("go");
+    let told = "The kernel's process ended";
+    let is_idle = |window: &Driven| window.query_by_label("Python idle").is_some();
+    let end = |window: &mut Driven| {
+        std::fs::write(&go, "").expect("written");
+        until(window, "it is told", |window| shows(window, told));
+        std::fs::remove_file(&go).expect("removed");
+    };
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has run", |window| is_idle(window));
+    assert!(!shows(&window, told));
+    end(&mut window);
+    assert!(shows(&window, "Its variables are lost."));
+    window.get_by_role_and_label(Role::Button, "Run all again").click();
+    until(&mut window, "it has run again", |window| is_idle(window) && !shows(window, told));
+    end(&mut window);
+    window.get_by_role_and_label(Role::Button, "Dismiss").click();
+    window.run();
+    assert!(!shows(&window, told));
+    // After a restart, there's nothing to tell.
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has run once more", |window| is_idle(window));
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelRestart);
+    until(&mut window, "the kernel is off", |window| window.query_by_label("Python off").is_some());
+    assert!(!shows(&window, told));
+}
+
+#[test]
 fn a_stopped_cell_can_be_run_again_at_its_output() {
     let bench = Bench::new(&[("Cells.md", "```python\nwhile True: pass\n```\n")]);
     let mut window = bench.opened();
@@ -188,6 +225,57 @@ fn a_note_that_cannot_be_written_offers_another_try() {
     window.get_by_role_and_label(Role::Button, "Try again").click();
     until(&mut window, "it is written", |_| std::fs::read_to_string(&file).is_ok_and(|text| text == "one more\n"));
     until(&mut window, "nothing is wrong", |window| !shows(window, "Can't write A:"));
+}
+
+#[test]
+fn a_full_disk_is_told_above_the_note_and_loses_nothing() {
+    let Some(small) = Mounted::small("32m") else { return };
+    let bench = Bench::new(&[("A.md", "one\n"), ("B.md", "two\n")]);
+    let workspace = small.path().join("workspace");
+    let mut window = window_on(&workspace, |_| ());
+    let (send, opened) = channel();
+    window.state_mut().use_file_opener(std::sync::Arc::new(move |path| {
+        send.send(path.to_owned())?;
+        Ok(())
+    }));
+    window.state_mut().send_command(Command::OpenFolder { folder: bench.notes(), name: None });
+    until(&mut window, "the first note is shown", |window| text(window).as_deref() == Some("one\n"));
+    window.get_by_role_and_label(Role::TreeItem, "B").click_modifiers(CTRL);
+    until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("two\n"));
+    let other = window.state().note().expect("a note");
+    press(&mut window, CTRL, Key::Tab);
+    until(&mut window, "all is saved", |window| path(window) == "A.md" && session(window).is_saved());
+    let ballast = ballast(small.path());
+    // The database has some room in its own files until it needs more of the disk.
+    for count in 0.. {
+        assert!(count < 1_000, "the disk never fills up");
+        let insert = format!("{} ", "w".repeat(20_000));
+        window.state_mut().send_command(Command::Edit { note: other, at: 0, delete: 0, insert });
+        until(&mut window, "it is saved, or it is said", |window| {
+            session(window).is_saved() || shows(window, "Can't save: the disk is full")
+        });
+        if shows(&window, "Can't save: the disk is full") {
+            break;
+        }
+    }
+    assert!(shows(&window, "Not saved: the disk is full"), "the status bar says so, too");
+    window.state_mut().place_caret(3);
+    window.run();
+    type_text(&mut window, " more");
+    assert_eq!(text(&window).as_deref(), Some("one more\n"), "one can continue to write");
+    window.get_by_role_and_label(Role::Button, "Open folder").click();
+    window.run();
+    assert_eq!(opened.recv_timeout(Duration::from_secs(20)).expect("the folder is opened"), workspace);
+    window.state_mut().take_ran();
+    window.get_by_role_and_label(Role::Button, "Try again").click();
+    window.run();
+    assert!(window.state_mut().take_ran().contains(&CommandId::NoteSave));
+    assert!(shows(&window, "Can't save: the disk is full"), "it still is");
+    std::fs::remove_file(ballast).expect("removed");
+    until(&mut window, "all is saved", |window| session(window).is_saved() && !shows(window, "Can't save:"));
+    assert_eq!(bench.file("A.md"), "one more\n");
+    assert!(bench.file("B.md").ends_with("w two\n"));
+    window.into_state().close().expect("all is saved");
 }
 
 #[test]

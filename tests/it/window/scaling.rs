@@ -2,23 +2,37 @@
 //! is drawn, and no control overlaps another.
 
 use super::*;
+use egui::accesskit::NodeId;
 use egui_kittest::kittest::NodeT;
 use engine::commands::CommandId;
+use std::collections::HashMap;
 
-/// The clickable controls, with their names and positions.
-fn controls(window: &Driven) -> Vec<(String, egui::Rect)> {
+/// A clickable control.
+struct ScaledControl {
+    label: String,
+    rect: egui::Rect,
+    /// The part that can be seen and clicked. The rest is scrolled out of sight.
+    visible: egui::Rect,
+}
+
+fn controls(window: &Driven) -> Vec<ScaledControl> {
+    let visible: HashMap<NodeId, egui::Rect> = window.ctx.viewport(|view| {
+        let widgets = view.prev_pass.widgets.layers().flat_map(|(_, layer)| layer.iter());
+        widgets.map(|widget| (widget.id.accesskit_id(), widget.interact_rect)).collect()
+    });
     let roles = [Role::Button, Role::RadioButton, Role::Switch, Role::Tab];
     let mut found = Vec::new();
     for role in roles {
         for node in window.query_all_by_role(role) {
-            let label = node.accesskit_node().label().unwrap_or_default();
-            found.push((label, node.rect()));
+            let (rect, node) = (node.rect(), node.accesskit_node());
+            let visible = visible.get(&node.locate().0).copied().unwrap_or(rect);
+            found.push(ScaledControl { label: node.label().unwrap_or_default(), rect, visible });
         }
     }
     // Toasts float over other controls and disappear by themselves; scrolled controls may be only partly visible.
     let floats =
         |label: &str| label.starts_with("Dismiss") || label.starts_with("Bring back") || label.starts_with("Show:");
-    found.retain(|(label, rect)| !floats(label) && rect.is_positive());
+    found.retain(|control| !floats(&control.label) && control.rect.is_positive());
     found
 }
 
@@ -31,13 +45,15 @@ fn apart(window: &mut Driven, page: &str, scale: f32) {
     let inside = window.ctx.content_rect().x_range().expand(1.0);
     let is_cut = |rect: &egui::Rect| !inside.contains(rect.left()) || !inside.contains(rect.right());
     // At three times the scale, pages are wider than the window.
-    let cut = all.iter().find(|(_, rect)| scale < 2.0 && is_cut(rect));
-    assert!(cut.is_none(), "{page} at {scale}: {cut:?} isn't inside {inside:?}");
-    for (place, (label, rect)) in all.iter().enumerate() {
-        for (other, next) in &all[..place] {
-            let both = rect.intersect(*next);
+    if let Some(ScaledControl { label, rect, .. }) = all.iter().find(|one| scale < 2.0 && is_cut(&one.rect)) {
+        panic!("{page} at {scale}: “{label}” {rect:?} isn't inside {inside:?}");
+    }
+    for (place, one) in all.iter().enumerate() {
+        for other in &all[..place] {
+            let both = one.visible.intersect(other.visible);
             let over = both.is_positive() && both.width() > 1.0 && both.height() > 1.0;
-            assert!(!over, "{page} at {scale}: “{label}” {rect:?} lies on “{other}” {next:?}");
+            let (label, below) = (&one.label, &other.label);
+            assert!(!over, "{page} at {scale}: “{label}” {:?} lies on “{below}” {:?}", one.visible, other.visible);
         }
     }
 }

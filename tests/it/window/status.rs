@@ -2,6 +2,7 @@
 
 use super::*;
 use engine::ColorTheme;
+use engine::commands::CommandId;
 
 const NOTE: &str = "# Rain\n\nSome words über rain.\n\n```python\n1+1\n```\n";
 
@@ -85,6 +86,30 @@ fn the_kernel_has_a_menu() {
 }
 
 #[test]
+fn the_save_state_has_a_menu_and_the_words_show_the_outline() {
+    let (_bench, mut window) = on();
+    until(&mut window, "all is saved", |window| window.query_by_label("All saved").is_some());
+    window.get_by_role_and_label(Role::Button, "All saved").click();
+    window.run();
+    window.state_mut().take_ran();
+    window.get_by_role_and_label(Role::MenuItem, "Save now").click();
+    window.run();
+    assert!(window.state_mut().take_ran().contains(&CommandId::NoteSave));
+    until(&mut window, "all is saved", |window| window.query_by_label("All saved").is_some());
+    window.get_by_role_and_label(Role::Button, "All saved").click();
+    window.run();
+    window.get_by_role_and_label(Role::MenuItem, "History of this note").click();
+    until(&mut window, "the history is shown", |window| window.query_by_label("Authors").is_some());
+    press(&mut window, NONE, Key::Escape);
+    assert!(!session(&window).settings().right_open);
+    for is_open in [true, false] {
+        window.get_by_role_and_label(Role::Button, "7 words").click();
+        window.run();
+        assert_eq!(window.query_by_label("Panel: Outline").is_some(), is_open);
+    }
+}
+
+#[test]
 fn what_matters_least_makes_room() {
     let (_bench, mut window) = on();
     let at = NOTE.find(" rain.").expect("words");
@@ -114,7 +139,7 @@ fn the_outline_tells_the_characters_and_times_of_a_note() {
     window.get_by_role_and_label(Role::TreeItem, "Rain").click();
     until(&mut window, "the note is shown", |window| path(window) == "Rain.md");
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, engine::commands::CommandId::ViewRight);
+    window.state_mut().perform_command(&ctx, CommandId::ViewRight);
     until(&mut window, "its characters are counted", |window| window.query_by_label("Characters: 33").is_some());
     until(&mut window, "its properties are known", |window| window.query_by_label("Created: 2026-01-02").is_some());
     assert!(window.query_by_label_contains("Modified: Today, ").is_some());

@@ -184,6 +184,52 @@ fn what_another_device_changed_is_shown_before_and_after() {
 }
 
 #[test]
+fn a_lost_hub_is_told_in_the_status_bar_and_called_again_by_a_button() {
+    let mut both = Two::new(&[("Plan.md", "# Plan\n\nBeans along the wall.\n")]);
+    both.both("all is the same", |window| synced(window));
+    let listen = both.house.stop();
+    both.first("it is told", |window| window.query_by_label("Sync: Offline").is_some());
+    both.one.state_mut().place_caret(0);
+    type_text(&mut both.one, "New. ");
+    both.one.get_by_role_and_label(Role::Button, "Sync: Offline").click();
+    both.one.run();
+    let meaning = "Offline. All changes are saved on this device.";
+    assert!(both.one.query_all_by_label_contains(meaning).next().is_some());
+    both.one.state_mut().take_ran();
+    both.one.get_by_role_and_label(Role::Button, "Try now").click();
+    both.one.run();
+    assert!(both.one.state_mut().take_ran().contains(&CommandId::SyncRetry));
+    both.house.start(listen);
+    // The hub may be back before the click is.
+    if let Some(again) = both.one.query_by_role_and_label(Role::Button, "Try now") {
+        again.click_accesskit();
+    }
+    both.two.state_mut().send_command(Command::RetrySync);
+    both.until("the edit has come", |_, two| text(two).is_some_and(|text| text.starts_with("New. ")));
+    both.first("all is the same again", |window| window.query_by_label("Sync: Synced").is_some());
+}
+
+#[test]
+fn a_volume_that_is_shared_no_longer_can_be_shared_again() {
+    let house = House::new();
+    let bench = Bench::new(&[("Plan.md", "# Plan\n")]);
+    let mut window = bench.opened();
+    let shared = volume(&window);
+    window.state_mut().send_command(Command::ShareVolume { volume: shared, hub: house.at.clone() });
+    until(&mut window, "it is shared", |window| synced(window));
+    title(&mut window, CommandId::SyncStatus);
+    window.get_by_label("Stop sharing notes").click();
+    window.run();
+    window.get_by_label("Dismiss: notes is no longer shared. Other devices keep their copies.");
+    until(&mut window, "nothing is shared", |window| session(window).sync_status() == engine::SyncStatus::NotShared);
+    until(&mut window, "the page says so", |window| window.query_by_label("Share notes").is_some());
+    window.get_by_label("Share notes again").click();
+    until(&mut window, "it is shared again", |window| synced(window));
+    assert!(window.query_by_label("Stop sharing notes").is_some());
+    assert!(window.query_by_label("Share notes again").is_none());
+}
+
+#[test]
 fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let mut both = Two::new(&[("Plan.md", "# Plan\n\n![[cat.png]]\n\nThe end.\n")]);
     // The hub has no space for it.

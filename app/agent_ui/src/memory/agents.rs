@@ -301,13 +301,14 @@ impl AgentsPage {
     }
 }
 
-/// Names of the agents that can be called with `@` in a volume: built-in ones, the user's own, and the volume's, as far
-/// as they have been read.
+/// Names of the agents that can be called with `@` in a volume: built-in ones, the user's own, the volume's, and those
+/// of other volumes that the user trusts, as far as they have been read.
 #[derive(Default)]
 pub struct CallableAgents {
     shelf: MemoryCache<AgentRegistry>,
-    /// What the names were collected for.
-    made: Option<(u64, u64, Option<DocId>)>,
+    /// What the names were collected for: revisions of the volumes' agents and of the session's agents, the volume, and
+    /// the trusted volumes.
+    made: Option<(u64, u64, Option<DocId>, Vec<DocId>)>,
     names: Vec<String>,
     /// Incremented when the names change.
     revision: u64,
@@ -322,17 +323,20 @@ impl CallableAgents {
         volume: Option<DocId>,
     ) -> (u64, &[String]) {
         self.shelf.refresh(ctx, session);
-        let key = (self.shelf.revision, session.agents().revision(), volume);
-        if self.made != Some(key) {
+        let trusted = &session.settings().trusted_volumes;
+        let key = (self.shelf.revision, session.agents().revision(), volume, trusted.clone());
+        if self.made.as_ref() != Some(&key) {
             self.made = Some(key);
-            let here = |row: &AgentRow| match &row.whose {
-                AgentOwner::Project(of, _) => Some(*of) == volume,
-                AgentOwner::Yours | AgentOwner::Program => true,
+            // An agent of another volume is called by the volume's name, too.
+            let called = |row: &AgentRow| match &row.whose {
+                AgentOwner::Project(of, _) if Some(*of) == volume => Some(row.name.clone()),
+                AgentOwner::Project(of, name) => trusted.contains(of).then(|| format!("{name}/{}", row.name)),
+                AgentOwner::Yours | AgentOwner::Program => Some(row.name.clone()),
             };
             let mut names: Vec<String> = Vec::new();
-            for row in listed(session, &self.shelf).into_iter().filter(|row| row.off.is_none() && here(row)) {
-                if !names.contains(&row.name) {
-                    names.push(row.name);
+            for row in listed(session, &self.shelf).iter().filter(|row| row.off.is_none()) {
+                if let Some(name) = called(row).filter(|name| !names.contains(name)) {
+                    names.push(name);
                 }
             }
             if names != self.names {

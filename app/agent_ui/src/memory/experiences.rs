@@ -2,6 +2,7 @@
 //! text, tier, outcome and project, edited in their note, deleted and restored. The context of the latest session is
 //! read-only: it's in no note, and other tiers exclude it.
 
+use super::curve::LearningCurvePlot;
 use super::detail::{MemoryDetail, MemoryItem, project};
 use super::widgets::{self, MEMORY_ROW_HEIGHT, UnfoldedList};
 use super::{ForgottenItem, MemoryAction, MemoryCache, file};
@@ -138,6 +139,9 @@ pub struct ExperiencesPage {
     context: Vec<SessionMessage>,
     /// The session whose context was requested.
     asked: Option<DocId>,
+    curve: LearningCurvePlot,
+    /// Whether the learning curve is shown.
+    with_curve: bool,
 }
 
 /// Returns the item at a position.
@@ -257,6 +261,9 @@ impl ExperiencesPage {
         if nothing && self.filter.level() != MemoryTierFilter::Context {
             if session.agents().sessions().next().is_some() {
                 self.choices(ui); // a context there may be
+                if self.with_curve {
+                    self.curve.show(ui, session);
+                }
             }
             let hint = "Agents keep here what they did and what they learned. You see what matters for a message \
                         before you send it.";
@@ -270,6 +277,10 @@ impl ExperiencesPage {
             actions.push(PanelAction::Run(CommandId::ViewTraces));
         }
         self.choices(ui);
+        if self.with_curve {
+            ui.add_space(space::S);
+            self.curve.show(ui, session);
+        }
         ui.add_space(space::S);
         let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
@@ -348,12 +359,16 @@ impl ExperiencesPage {
     }
 
     fn choices(&mut self, ui: &mut Ui) {
-        let ExperiencesPage { filter, projects, .. } = self;
+        let ExperiencesPage { filter, projects, with_curve, .. } = self;
         widgets::row(ui, |ui| {
             let names = TIER_FILTERS.map(|(name, _)| name);
             filter.tier = widgets::filter_chips(ui, "Tier", &names, filter.tier).unwrap_or(filter.tier);
             let names = OUTCOME_FILTERS.map(|(name, _)| name);
             filter.outcome = widgets::filter_chips(ui, "Outcome", &names, filter.outcome).unwrap_or(filter.outcome);
+            let words = if *with_curve { "Hide learning curve" } else { "Show learning curve" };
+            if text_button(ui, words, false).clicked() {
+                *with_curve = !*with_curve;
+            }
         });
         if projects.len() > 1 {
             ui.add_space(space::XS);

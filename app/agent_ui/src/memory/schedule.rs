@@ -233,7 +233,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
         let gone = ForgottenItem::Schedule { id, what: Box::new(one.clone()) };
         actions.push(PanelAction::Memory(Box::new(MemoryAction::Forget(gone))));
     }
-    let (icon, word) = if one.paused { (icons::REDO, "Go on") } else { (icons::STOP, "Pause") };
+    let (icon, word) = if one.paused { (icons::REDO, "Resume") } else { (icons::STOP, "Pause") };
     if icon_button(&mut tools, icon, &format!("{word}: {name}"), None).clicked() {
         actions.push(PanelAction::Do(Command::PauseSchedule { schedule: id, paused: !one.paused }));
     }

@@ -3,6 +3,7 @@
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, recall_options, resolve, run_cells};
 use super::{new_doc_id, print_step, resolve_id_prefix};
 use crate::arguments::AskArguments;
+use crate::consolidation::consolidate_after_run;
 use crate::form_prompt::read_form;
 use crate::memory::trace_question::question_of_trace;
 use crate::web_browser::open_page;
@@ -16,6 +17,7 @@ use agent::tool_file::tool_to_json;
 use engine::{Command, LiveModelCall, Session};
 use serde_json::json;
 use std::io::Read;
+use std::path::PathBuf;
 use store::{
     BlobHash, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool,
     RunApproval, RunEnding, RunOrigin, StepKind, UserTool,
@@ -160,8 +162,12 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
 
 /// Returns warnings about names in the settings of agents that mean nothing in a volume.
 fn unknown_agent_settings(scene: &CommandContext<'_>, volume: DocId) -> Result<Vec<String>, CliError> {
-    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let crew = root.map(|root| host::agents::project_memory::read_agent_registry(&root)).unwrap_or_default();
+    let (root, elsewhere) = scene.handle.read(move |session| {
+        let root = session.volume(volume).and_then(|volume| volume.root.clone());
+        (root, session.agent_volumes(volume))
+    })?;
+    let read = |root: PathBuf| host::agents::project_memory::read_callable_agents(&root, &elsewhere);
+    let crew = root.map(read).unwrap_or_default();
     Ok(scene.handle.read(move |session| session.unknown_agent_settings(&crew))?)
 }
 
@@ -333,6 +339,9 @@ pub(crate) fn follow_run(
             let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), kept)?;
             export::open_note::wait_until_saved(scene.handle)?;
+            if scene.own {
+                consolidate_after_run(scene, run)?; // a program that stays does it once no agent has worked for a while
+            }
             wait_for_webhooks(scene)?;
             return Ok(if ending == RunEnding::Done { EXIT_DONE } else { EXIT_FAILED });
         }

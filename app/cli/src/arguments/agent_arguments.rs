@@ -121,6 +121,8 @@ pub(crate) struct MemoryArguments {
     pub(crate) source: Option<String>,
     #[arg(long)]
     pub(crate) expires: Option<String>,
+    #[arg(long)]
+    pub(crate) by: Option<String>,
 }
 
 /// `tasks`.

@@ -6,6 +6,7 @@ use super::memory_files::now_ms;
 use super::task_context::{print_task_context, recall_for_goal};
 use super::{RememberedProject, find_file, load_projects, write_note};
 use crate::arguments::MemoryArguments;
+use crate::consolidation::wait_until_consolidated;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::memory::task_log::TaskLogEntry as Logged;
@@ -23,6 +24,9 @@ pub(super) fn today() -> CalendarDay {
 
 pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments) -> Result<u8, CliError> {
     let action = args.action.as_deref().unwrap_or("list");
+    if action == "curve" {
+        return super::curve::print_learning_curve(scene, args);
+    }
     let text = args.text.clone();
     let needed =
         |what: &str| text.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook memory {action} …")));
@@ -66,8 +70,8 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
             Ok(EXIT_DONE)
         }
         other => Err(CliError::usage(format!(
-            "memory can be listed (list, show; log: what was done lately), asked (bearing, context, analyze), added to \
-             (add), consolidated (consolidate), or made forget (forget), not “{other}”"
+            "memory can be listed (list, show; log: what was done lately; curve: how runs went), asked (bearing, \
+             context, analyze), added to (add), consolidated (consolidate), or made forget (forget), not “{other}”"
         ))),
     }
 }
@@ -284,11 +288,7 @@ fn consolidate_memory(scene: &mut CommandContext<'_>, all: &[RememberedProject])
     for project in all {
         scene.handle.run_command(Command::Upkeep { volume: project.id, what: MemoryMaintenance::Consolidate })?;
     }
-    let done = |session: &engine::Session| {
-        (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())
-    };
-    scene.handle.wait(Some(super::DELETION_TIMEOUT), done)?;
-    export::open_note::wait_until_saved(scene.handle)?;
+    wait_until_consolidated(scene)?;
     let new: Vec<NumberedNotice> =
         scene.handle.read(move |session| session.notices().notices_after(before).cloned().collect())?;
     for noticed in new {

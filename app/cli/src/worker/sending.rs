@@ -114,6 +114,7 @@ fn follow_sent_run(
 
 /// Prints the requests for approval of a run elsewhere that weren't printed yet.
 fn print_new_approvals(scene: &mut CommandContext<'_>, run: DocId, asked: &mut Vec<String>) -> Result<(), CliError> {
+    sent_runs::open_waiting_parts(scene.handle, run)?;
     let look = move |session: &Session| {
         let agents = session.agents();
         let parts = agents.run_family(run).into_iter().filter_map(|part| agents.run(part));

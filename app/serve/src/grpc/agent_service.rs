@@ -145,7 +145,9 @@ impl AgentGrpcService {
             let Some(volume) = volume["name"].as_str() else { continue };
             let call = CommandCall::json("tasks").option("project", Some(volume)).operands(["agents"]);
             let agents = caller.perform_ok(call).await.map_err(refused)?.lines();
-            if agents.iter().any(|agent| agent["id"] == name || agent["name"] == name) {
+            // Agents of other volumes are listed, too.
+            let mut own = agents.iter().filter(|agent| agent["volume"].is_null());
+            if own.any(|agent| agent["id"] == name || agent["name"] == name) {
                 found.push(volume.to_owned());
             }
         }

@@ -43,7 +43,7 @@ impl PaneState {
             }
             SyncCommand::Retry => {
                 if host.send(Command::RetrySync, notices) {
-                    notices.toasts.show_message("Hubs are called.");
+                    notices.toasts.show_message("Connecting to hubs…");
                 }
             }
             SyncCommand::Share => {

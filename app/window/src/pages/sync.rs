@@ -30,8 +30,8 @@ struct VolumeRow {
     pub(crate) name: String,
     state: String,
     icon: &'static str,
-    /// The addresses with which other devices can join it.
-    addresses: Vec<String>,
+    /// The hubs over which it's shared.
+    hubs: Vec<String>,
 }
 
 /// A row of the list of hubs.
@@ -55,6 +55,8 @@ pub(crate) struct SyncPage {
     made: Option<(u64, usize)>,
     standing: SyncStatus,
     volumes: Vec<VolumeRow>,
+    /// The volume that was shared last and no longer is, and its hubs.
+    unshared: Option<(DocId, Vec<String>)>,
     hubs: Vec<HubRow>,
     devices: Vec<DeviceRow>,
     log: Vec<(String, String)>,
@@ -68,6 +70,7 @@ impl SyncPage {
             made: None,
             standing: SyncStatus::NotShared,
             volumes: Vec::new(),
+            unshared: None,
             hubs: Vec::new(),
             devices: Vec::new(),
             log: Vec::new(),
@@ -84,7 +87,7 @@ impl SyncPage {
         self.made = Some(now);
         self.standing = session.sync_status();
         let row = |volume| (session.is_guide(volume), volume_row(session, volume));
-        let rows = session.volumes().map(row).filter(|(is_guide, row)| !is_guide || !row.addresses.is_empty());
+        let rows = session.volumes().map(row).filter(|(is_guide, row)| !is_guide || !row.hubs.is_empty());
         self.volumes = rows.map(|(_, row)| row).collect();
         self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
         self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
@@ -117,7 +120,7 @@ impl SyncPage {
         tools.spacing_mut().item_spacing.x = space::S;
         let shared = self.standing != SyncStatus::NotShared;
         let paused = self.standing == SyncStatus::Paused;
-        if shared && text_button(&mut tools, if paused { "Go on" } else { "Pause" }, paused).clicked() {
+        if shared && text_button(&mut tools, if paused { "Resume" } else { "Pause" }, paused).clicked() {
             actions.push(PageAction::Run(CommandId::SyncPause));
         }
         let away = self.hubs.iter().any(|hub| !hub.online);
@@ -146,12 +149,16 @@ impl SyncPage {
         ui.add_space(space::S);
     }
 
-    fn state(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+    fn state(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let mut stopped = None;
         egui::ScrollArea::vertical().id_salt("sync").auto_shrink(false).show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             title(ui, "Volumes");
             for row in &self.volumes {
-                volume(ui, row, actions);
+                let before = self.unshared.as_ref().filter(|(volume, _)| *volume == row.id);
+                if show_volume(ui, row, before.map_or(&[][..], |(_, hubs)| hubs.as_slice()), actions) {
+                    stopped = Some((row.id, row.hubs.clone()));
+                }
             }
             if !self.hubs.is_empty() {
                 title(ui, "Hubs");
@@ -184,6 +191,7 @@ impl SyncPage {
             }
             ui.add_space(space::XXL);
         });
+        self.unshared = stopped.or(self.unshared.take());
     }
 
     fn log(&self, ui: &mut Ui) {
@@ -243,8 +251,8 @@ fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
     if !hubs.is_empty() {
         state += &format!(" · over {}", hubs.join(", "));
     }
-    let addresses = hubs.iter().map(|hub| engine::volume_address(hub, volume.id)).collect();
-    VolumeRow { id: volume.id, name: volume.name.clone(), state, icon, addresses }
+    let hubs = hubs.into_iter().map(str::to_owned).collect();
+    VolumeRow { id: volume.id, name: volume.name.clone(), state, icon, hubs }
 }
 
 fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
@@ -270,7 +278,7 @@ fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
             (icons::OFFLINE, format!("Not connected{seen}: {why}. Tracebook tries again automatically."), false)
         }
         Some(HubConnection::Paused) => (icons::PLUG, "Not connected: sync is paused".to_owned(), false),
-        Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
+        Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Connecting…".to_owned(), false),
     };
     HubRow { url: hub.url.clone(), state: words, icon, online }
 }
@@ -358,26 +366,40 @@ fn line(
     }
 }
 
-fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
+/// Draws a volume's row. `hubs_before`: those over which it was shared until the user stopped it. Returns whether
+/// sharing was stopped.
+fn show_volume(ui: &mut Ui, row: &VolumeRow, hubs_before: &[String], actions: &mut Vec<PageAction>) -> bool {
+    let mut stopped = false;
     let colours = ThemeColors::of(ui);
     let colour = if row.icon == icons::CHECK { colours.ok } else { colours.muted };
     line(ui, &row.name, (row.icon, colour), &row.name, &row.state, |ui| {
-        if row.addresses.is_empty() {
+        if row.hubs.is_empty() {
             let share = text_button(ui, "Share…", false);
             set_accessible_name(&share, Role::Button, &format!("Share {}", row.name));
             if share.clicked() {
                 actions.push(PageAction::Share(row.id));
             }
+            if !hubs_before.is_empty() {
+                let again = text_button(ui, "Undo", false);
+                set_accessible_name(&again, Role::Button, &format!("Share {} again", row.name));
+                let share = |hub: &String| Command::ShareVolume { volume: row.id, hub: hub.clone() };
+                actions.extend(hubs_before.iter().filter(|_| again.clicked()).map(share).map(PageAction::Do));
+            }
             return;
         }
         if icon_button(ui, icons::X_CIRCLE, &format!("Stop sharing {}", row.name), None).clicked() {
+            stopped = true;
             actions.push(PageAction::Do(Command::UnshareVolume { volume: row.id, hub: String::new() }));
+            let text = format!("{} is no longer shared. Other devices keep their copies.", row.name);
+            actions.push(PageAction::Say(text));
         }
         if icon_button(ui, icons::COPY, &format!("Copy the address of {}", row.name), None).clicked() {
-            ui.ctx().copy_text(row.addresses.join("\n"));
+            let addresses = row.hubs.iter().map(|hub| engine::volume_address(hub, row.id));
+            ui.ctx().copy_text(addresses.collect::<Vec<_>>().join("\n"));
             actions.push(PageAction::Say("Copied the address. Another device joins the volume with it.".to_owned()));
         }
     });
+    stopped
 }
 
 /// Draws a tab of the page. Returns whether it was clicked.

@@ -9,8 +9,7 @@ use engine::keymap::KeymapPreset;
 use engine::{ColorTheme, FirstStep, Session, Settings};
 use notebook::actions::PageAction;
 use ui::icons;
-use ui::picture_choices::{paint_key_caps, paint_theme, picture_choices};
-use ui::setting_rows::{show_row, stepper};
+use ui::picture_choices::{paint_key_caps, paint_text_size, paint_theme, picture_choices};
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
@@ -76,6 +75,9 @@ const THEMES: [(ColorTheme, &str, Option<bool>); 3] = [
     (ColorTheme::Light, "Light", Some(false)),
     (ColorTheme::Dark, "Dark", Some(true)),
 ];
+
+/// The text sizes of notes to choose from. The settings have those in between.
+const TEXT_SIZES: [(f32, &str); 4] = [(0.9, "Small"), (1.0, "Medium"), (1.2, "Large"), (1.5, "Very large")];
 
 /// Returns a typical shortcut of a preset.
 fn typical_keys(preset: KeymapPreset) -> &'static [&'static str] {
@@ -182,14 +184,18 @@ impl WelcomePage {
         if let Some(place) = picture_choices(ui, &THEMES.map(|(_, name, _)| name), chosen, paint) {
             self.changes.push(SettingsChange::Theme(THEMES[place].0));
         }
-        show_row(ui, "Text size in notes", "70 to 200 %, in addition to the zoom.", |ui| {
-            if let Some(scale) = stepper(ui, "text size", settings.text_scale, 0.7..=2.0) {
-                self.changes.push(SettingsChange::Text(scale));
-            }
-        });
+        let colours = ThemeColors::of(ui);
+        about(ui, "Text size in notes");
+        ui.add_space(space::S);
+        let chosen = TEXT_SIZES.iter().position(|(scale, _)| (scale - settings.text_scale).abs() < 0.01);
+        let paint = |painter: &egui::Painter, rect, place: usize| {
+            paint_text_size(painter, rect, colours, TEXT_SIZES[place].0);
+        };
+        if let Some(place) = picture_choices(ui, &TEXT_SIZES.map(|(_, name)| name), chosen, paint) {
+            self.changes.push(SettingsChange::Text(TEXT_SIZES[place].0));
+        }
         about(ui, "Keyboard shortcuts: those of a program that you know");
         ui.add_space(space::S);
-        let colours = ThemeColors::of(ui);
         let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
         let paint = |painter: &egui::Painter, rect, place: usize| {
             paint_key_caps(painter, rect, colours, typical_keys(KeymapPreset::ALL[place]));

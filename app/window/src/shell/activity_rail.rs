@@ -101,35 +101,39 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
         item(icons::BRAIN, "Memory", "Open memory", CommandId::ViewMemory, is_memory),
         item(icons::SYNC, "Sync", "Open sync", CommandId::SyncStatus, is_sync),
     ];
+    let last = Rect::from_min_size(
+        pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, area.bottom() - RAIL_BUTTON_SIZE - space::S),
+        vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
+    );
     let mut top = area.top() + space::S;
+    // In a low window, the menu of all commands replaces the buttons that don't fit.
     let mut place = || {
         let rect = Rect::from_min_size(
             pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, top),
             vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
         );
         top += RAIL_BUTTON_SIZE + space::XS;
-        rect
+        Some(rect).filter(|rect| rect.bottom() + space::XS <= last.top())
     };
     for item in &first {
-        show_command(ui, place(), item, context.shortcuts, actions);
+        if let Some(rect) = place() {
+            show_command(ui, rect, item, context.shortcuts, actions);
+        }
     }
-    show_collections(ui, place(), context, actions);
+    if let Some(rect) = place() {
+        show_collections(ui, rect, context, actions);
+    }
     for item in &second {
-        show_command(ui, place(), item, context.shortcuts, actions);
+        if let Some(rect) = place() {
+            show_command(ui, rect, item, context.shortcuts, actions);
+        }
     }
-    let last = Rect::from_min_size(
-        pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, area.bottom() - RAIL_BUTTON_SIZE - space::S),
-        vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
-    );
-    // In a very low window, the buttons above take precedence. The menu of all commands includes the settings.
     let has_settings = last.top() - RAIL_BUTTON_SIZE - space::XS >= top;
     let more = if has_settings { last.translate(vec2(0.0, -RAIL_BUTTON_SIZE - space::XS)) } else { last };
-    if more.top() >= top {
-        let button = show_button(ui, more, &item(icons::MORE, "More", "More", CommandId::PaletteOpen, false));
-        let key_of = |id| context.shortcuts.key_of(id).map(str::to_owned);
-        actions.extend(show_command_menu(&button, key_of).map(PageAction::Run));
-        button.on_hover_text("More: all commands");
-    }
+    let button = show_button(ui, more, &item(icons::MORE, "More", "More", CommandId::PaletteOpen, false));
+    let key_of = |id| context.shortcuts.key_of(id).map(str::to_owned);
+    actions.extend(show_command_menu(&button, key_of).map(PageAction::Run));
+    button.on_hover_text("More: all commands");
     if has_settings {
         let settings = item(icons::GEAR, "Settings", "Settings", CommandId::AppSettings, false);
         show_command(ui, last, &settings, context.shortcuts, actions);

@@ -126,6 +126,7 @@ impl AppWindow {
                 PageAction::Memory(wish) => {
                     self.dock.remember(&mut self.host, &mut self.panes, &mut self.notices, &mut self.prefs, *wish)
                 }
+                PageAction::ShowOutline => self.dock.toggle(RightPanel::Outline, &mut self.prefs.right_open),
                 PageAction::ShowAgent => self.dock.show_pending_decision(&self.host, &mut self.prefs),
                 PageAction::ShowStep(run, step) => self.panes.show_step(&mut self.host, &mut self.notices, run, step),
                 PageAction::ShowSession(session) => self.dock.show_session(&mut self.prefs, session),

@@ -157,9 +157,18 @@ impl StatusBar {
         ui.painter().text(pos2(left, rect.center().y), Align2::LEFT_CENTER, icon, theme::icon_font(13.0), colour);
         let at = pos2(left + 18.0, rect.center().y - 8.0);
         let width = paint_clipped_text(ui, at, right - at.x, &text, &theme::caption(), colour);
-        let area = Rect::from_min_size(pos2(left, rect.top()), vec2(width + 18.0, rect.height()));
-        let response = ui.interact(area, ui.scope_id().with("saving"), Sense::hover());
-        set_accessible_name(&response, Role::Label, &text);
+        let area = vec2(width + 18.0 + 2.0 * space::XS, size::MIN_CLICK_HEIGHT);
+        let area = Rect::from_min_size(pos2(left - space::XS, rect.center().y - area.y / 2.0), area);
+        let response = ui.interact(area, ui.scope_id().with("saving"), Sense::click());
+        widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+        set_accessible_name(&response, Role::Button, &text);
+        menu_below(&response, "Saving", |ui| {
+            for (id, enabled) in [(CommandId::NoteSave, true), (CommandId::NoteHistory, note.is_some())] {
+                if menu_item(ui, id.title(), shortcuts.key_of(id), enabled) {
+                    actions.push(PageAction::Run(id));
+                }
+            }
+        });
         if matches!(tone, StatusTone::Warn | StatusTone::Bad) {
             response.on_hover_text(text::untrusted_text::escape_block(&text).into_owned());
         }
@@ -200,7 +209,8 @@ impl StatusBar {
         if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {
             let text =
                 if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
-            items.push(StatusItem::new(StatusPart::Words, text, colours.muted));
+            let item = StatusItem::new(StatusPart::Words, text, colours.muted);
+            items.push(StatusItem { hint: "Show the outline", ..item });
             items.push(StatusItem::new(StatusPart::Kernel, kernel_state(note), colours.muted));
             if let Some((text, name)) = self.caret_label(note, carets) {
                 let item = StatusItem::new(StatusPart::Caret, text, colours.muted);
@@ -385,7 +395,7 @@ impl StatusPart {
     }
 
     fn is_button(&self) -> bool {
-        !matches!(self, StatusPart::Words | StatusPart::Caret | StatusPart::Mode | StatusPart::Scan)
+        !matches!(self, StatusPart::Caret | StatusPart::Mode | StatusPart::Scan)
     }
 }
 
@@ -458,7 +468,8 @@ impl StatusItem {
                 StatusPart::Approvals | StatusPart::Agent => actions.push(PageAction::ShowAgent),
                 StatusPart::Model => actions.push(PageAction::Run(CommandId::ViewBudget)),
                 StatusPart::Index { .. } => actions.push(PageAction::Run(CommandId::SearchOpen)),
-                StatusPart::Kernel | StatusPart::Caret | StatusPart::Words | StatusPart::Mode | StatusPart::Scan => {}
+                StatusPart::Words => actions.push(PageAction::ShowOutline),
+                StatusPart::Kernel | StatusPart::Caret | StatusPart::Mode | StatusPart::Scan => {}
             }
         }
         match (&self.part, context.note) {

@@ -37,6 +37,8 @@ const MIN_PANE_FRACTION: f32 = 0.15;
 const MIN_KERNEL_MENU_WIDTH: f32 = 420.0;
 /// What can be done when a note isn't saved.
 const SAVE_ACTIONS: [&str; 2] = ["Try again", "Open folder"];
+/// What can be done when the kernel ended by itself.
+const KERNEL_ACTIONS: [&str; 2] = ["Run all again", "Dismiss"];
 /// How long a dragged block must rest over a tab to activate it, in seconds.
 const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 
@@ -325,6 +327,22 @@ impl TabsContext<'_> {
                 None => {}
             }
         }
+        if let Some((note, why)) = note.and_then(|note| Some((note, note.kernel_trouble()?))) {
+            let dismissal = format!("kernel of {}", note.id);
+            if note.kernel != KernelPhase::Off {
+                self.dismissed.remove(&dismissal);
+            } else if !self.dismissed.contains(&dismissal) {
+                let restores = note.saves_states();
+                let variables =
+                    if restores { "The next run restores the variables." } else { "Its variables are lost." };
+                let text = format!("{}. {variables}", ui::text::sentence(why));
+                match empty_state::show_action_banner(ui, icons::WARNING, &text, colours.warn, &KERNEL_ACTIONS) {
+                    Some(0) => self.actions.push(PageAction::Run(CommandId::NoteRunAll)),
+                    Some(_) => _ = self.dismissed.insert(dismissal),
+                    None => {}
+                }
+            }
+        }
         let volume = note.and_then(|note| session.volume(note.volume));
         let trouble = volume.and_then(|volume| volume.trouble.clone());
         let left_out = volume.and_then(left_out);
@@ -463,7 +481,13 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     fn tab_ui(&mut self, tiles: &mut Tiles<PaneId>, ui: &mut Ui, id: Id, tile: TileId, state: &TabState) -> Response {
         match tiles.get_pane(&tile).copied() {
             Some(_) if self.is_one() => self.alone(ui),
-            Some(pane) => self.tab(ui, id, pane, state),
+            Some(pane) => {
+                let response = self.tab(ui, id, pane, state);
+                // The bar itself isn't among the tiles while it's drawn. The active pane is as wide as its bar.
+                let width = tiles.rect(tile).map_or(0.0, |pane| pane.width());
+                ui::layout::reveal_active_tab(ui, id, response.rect, state.active, width);
+                response
+            }
             None => ui.allocate_response(vec2(0.0, size::TOOLBAR_HEIGHT), Sense::hover()),
         }
     }

@@ -95,6 +95,21 @@ pub struct MemoryQuery {
     pub context: String,
 }
 
+impl MemoryQuery {
+    /// Returns the query in a text: the JSON of a query, or plain text.
+    pub fn of_text(text: String) -> MemoryQuery {
+        let given = json_object_slice(&text).and_then(|json| serde_json::from_str::<MemoryQuery>(json).ok());
+        given
+            .filter(|query| !query.query.trim().is_empty())
+            .unwrap_or(MemoryQuery { query: text, ..MemoryQuery::default() })
+    }
+}
+
+/// Returns the JSON object in a text, from its first to its last brace.
+fn json_object_slice(text: &str) -> Option<&str> {
+    text.get(text.find('{')?..=text.rfind('}')?)
+}
+
 /// Limits the experiences that are searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -391,6 +406,24 @@ impl ProjectMemory {
 }
 
 impl MemoryAnalysis {
+    /// Formats the analysis as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Parses an analysis written by a model, and counts experiences in it that don't exist.
+    pub fn parse_answer(text: &str, memory: &ProjectMemory) -> Option<(MemoryAnalysis, usize)> {
+        let mut said: MemoryAnalysis = serde_json::from_str(json_object_slice(text)?).ok()?;
+        if said.analysis_summary.trim().is_empty() || !said.confidence_score.is_finite() {
+            return None;
+        }
+        let count = said.relevant_experiences.len();
+        said.relevant_experiences.retain(|id| memory.entries.iter().any(|one| one.experience.experience_id == *id));
+        said.confidence_score = said.confidence_score.clamp(0.0, 1.0);
+        let gone = count - said.relevant_experiences.len();
+        Some((said, gone))
+    }
+
     /// Formats the analysis as a note. `at` is when the question was asked.
     pub fn to_note(&self, question: &str, at: &str) -> String {
         let list = |lines: &[String]| match lines {

@@ -85,7 +85,8 @@ pub struct TraceTrust {
     pub threshold: f64,
     /// Whether the user pinned exactly these steps as trusted.
     pub pinned: bool,
-    /// Whether a run of this workspace is known from which it was learned. The counts of others prove nothing here.
+    /// Whether a run of this workspace is known from which it was learned, and nobody else writes this memory. The
+    /// counts of others prove nothing here.
     pub learned_here: bool,
     /// Number of good replays and ratings.
     #[serde(skip)]
@@ -124,7 +125,9 @@ impl TraceTrust {
             return format!("{sure}; you pinned it as trusted");
         }
         if !self.learned_here {
-            return format!("{sure}; it wasn't learned in this workspace, so it has to be pinned");
+            return format!(
+                "{sure}; it wasn't learned in this workspace, or others can write it, so it has to be pinned"
+            );
         }
         let needed = format!("more than {} % is needed", (self.threshold * 1_000.0).round() / 10.0);
         format!("{sure}; {needed}, and {}", effects.describe())

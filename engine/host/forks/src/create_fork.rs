@@ -233,6 +233,13 @@ fn open_forkable(project: &Path) -> Result<Option<RepositoryFolder>, ForkError> 
             "the repository has no commit yet, and a fork begins at one; commit something first".to_owned(),
         ));
     }
+    // Git runs these whatever folder of hooks it's told to use.
+    if let Some(hook) = repository.program_settings()?.iter().find(|name| name.starts_with("hook.")) {
+        return Err(ForkError::Refused(format!(
+            "the repository's own .git/config names a hook ({hook}), and no hook runs for a fork; move it to your own Git \
+             configuration first"
+        )));
+    }
     let is_conflict = |change: &vcs::FileChange| change.unstaged == Some(FileChangeKind::Conflicted);
     if let Some(file) = repository.changes()?.0.iter().find(|change| is_conflict(change)) {
         return Err(ForkError::Refused(format!("{} is in conflict in the repository; resolve it first", file.path)));

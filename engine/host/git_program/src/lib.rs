@@ -531,6 +531,7 @@ fn run_once(
     }
     let done = run_git(folder, &words, caller, progress, is_canceled)?;
     if done.success {
+        unmarked_notes::forget_past_choices(folder, operation);
         // Git says that it couldn't note what the remote has now, and counts that as success.
         let lock = matches!(operation, GitOperation::Push { .. }).then(|| errors::lock_file(folder, &done.messages));
         return match lock.flatten() {
@@ -751,8 +752,7 @@ fn run_git(
             return Err(GitProgramError::Canceled);
         }
     }
-    let status = child.wait();
-    let status = status.map_err(|source| GitProgramError::NotStarted { folder: folder.to_owned(), source })?;
+    let status = child.wait().map_err(|source| GitProgramError::NotStarted { folder: folder.to_owned(), source })?;
     let [output, messages] = kept.map(|bytes| String::from_utf8_lossy(&bytes).replace('\r', "\n"));
     Ok(GitOutput { success: status.success(), output, messages })
 }

@@ -1,5 +1,6 @@
 //! Takes Git's markers out of notes in conflict, once Git has stopped at them.
 
+use crate::GitOperation;
 use std::path::Path;
 use store::BlobHash;
 use user_files::atomic_write::replace_file;
@@ -19,4 +20,12 @@ pub(crate) fn take_out_markers(folder: &Path) -> Result<(), VcsError> {
         let _ = replace_file(&held.stable_path().join(name), Some(BlobHash::of(&note.marked)), &note.text);
     }
     Ok(())
+}
+
+/// Forgets what was chosen in notes, once a merge, rebase or the like is over: the same one can begin again.
+pub(crate) fn forget_past_choices(folder: &Path, operation: &GitOperation) {
+    if let GitOperation::Continue(_) | GitOperation::Abort(_) = operation {
+        // If it fails, choices made before count in a merge of the same versions by Git itself.
+        let _ = RepositoryFolder::open(folder).and_then(|repository| repository.forget_past_choices());
+    }
 }

@@ -133,6 +133,8 @@ struct KeptSignIn {
     credentials: Option<StoredCredentials>,
     /// The server's last `WWW-Authenticate`, which says what the next sign-in must ask for.
     challenge: Option<String>,
+    /// The `WWW-Authenticate` by which the authorization server was found. Some servers name their metadata only there.
+    found_by: Option<String>,
 }
 
 /// The tokens of one server.
@@ -178,7 +180,7 @@ impl ServerTokens {
             return Ok(None);
         };
         let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
-        let found = find_authorization_server(&manager, &self.url, None).await?;
+        let found = find_authorization_server(&manager, &self.url, kept.found_by.as_deref()).await?;
         // A refresh token of a known authorization server isn't sent to an address that is only assumed.
         let is_lost =
             credentials.issuer.is_some() && found.source == AuthorizationMetadataSource::LegacyEndpointFallback;
@@ -360,6 +362,7 @@ async fn sign_in_at(
     let keep = |kept: &mut KeptSignIn| {
         (kept.client_id, kept.client_secret) = (Some(client_id), client_secret);
         (kept.redirect_uri, kept.challenge) = (Some(redirect), None);
+        kept.found_by = challenge.map(str::to_owned);
     };
     Ok(tokens.change(keep).await?)
 }

@@ -3,7 +3,7 @@
 
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::search::{SearchMode, SearchRequest, SearchService};
-use agent::agent_registry::{self, AgentRegistry};
+use agent::agent_registry::{self, AgentRegistry, AgentVolume};
 use agent::memory::{self, ExperienceMatch, ProjectMemory};
 use agent::secrets::query_of_message;
 use agent::task_block::TASKS_FOLDER;
@@ -153,6 +153,15 @@ pub fn read_agent_registry(root: &Path) -> AgentRegistry {
     let mut folders = folder_in_each_project(root, agent_registry::AGENT_DEFINITIONS_FOLDER);
     folders.extend(folder_in_each_project(root, agent_registry::PYTHON_AGENTS_FOLDER));
     AgentRegistry::read(read_texts(root, &folders, &[".md", ".py"]))
+}
+
+/// Reads the agents of a volume and its projects, and those of other volumes, which have names of their own.
+pub fn read_callable_agents(root: &Path, elsewhere: &[AgentVolume]) -> AgentRegistry {
+    let mut crew = read_agent_registry(root);
+    for other in elsewhere {
+        crew.add_volume(&other.name, other.is_trusted, read_agent_registry(&other.root));
+    }
+    crew
 }
 
 /// Reads the plans of a volume and of its projects: path and text.

@@ -50,7 +50,10 @@ impl RepositoryFolder {
         until: Instant,
         visit: &mut dyn FnMut(&git2::Commit<'_>, Option<Oid>) -> bool,
     ) -> Result<bool, VcsError> {
-        let included = self.included_commits(range)?;
+        let (included, is_in_time) = self.included_commits(range, until)?;
+        if !is_in_time {
+            return Ok(false);
+        }
         let is_included = |id: &Oid| included.as_ref().is_none_or(|included| included.contains(id));
         let (mut next, mut seen) = (BinaryHeap::new(), HashSet::new());
         let first: Rc<Path> = Rc::from(path);
@@ -60,7 +63,7 @@ impl RepositoryFolder {
             }
         }
         while let Some((_, id, path)) = next.pop() {
-            if Instant::now() > until {
+            if Instant::now() >= until {
                 return Ok(false);
             }
             // The oldest commits of a shallow clone have parents that aren't there.

@@ -1,12 +1,13 @@
 //! The graph of commits: history of one or all branches, each commit with its place among parallel lines.
 
 use crate::errors::VcsError;
+use crate::range_walk::WalkedCommit;
 use crate::reads::{self, MAX_LISTED_REFERENCES};
 use crate::repository_folder::{Commit, RepositoryFolder};
 use crate::revisions::CommitRange;
-use git2::{Oid, Sort};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use git2::Oid;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 /// Maximum number of commits in a graph.
 pub const MAX_GRAPH_COMMITS: usize = 200_000;
@@ -14,6 +15,8 @@ pub const MAX_GRAPH_COMMITS: usize = 200_000;
 pub const MAX_GRAPH_LANES: usize = 64;
 /// Maximum length of the first line of a message, in bytes.
 const MAX_SUMMARY_BYTES: usize = 200;
+/// How long the commits of a graph are searched.
+const GRAPH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Number of commits after which a reader is told of the first ones, and then each time.
 const FIRST_ROWS: usize = 300;
 
@@ -40,7 +43,8 @@ pub struct GraphRow {
 
 impl RepositoryFolder {
     /// Returns the commits of the current branch, or of all branches and tags, newest first: at most `limit` and
-    /// [`MAX_GRAPH_COMMITS`]. Also returns whether these are all.
+    /// [`MAX_GRAPH_COMMITS`], and only the newest ones found if it takes over two minutes. Also returns whether these
+    /// are all.
     ///
     /// `on_rows` gets the first ones as soon as they are known; it returns whether to go on.
     ///
@@ -77,23 +81,18 @@ impl RepositoryFolder {
         limit: usize,
         on_rows: &mut dyn FnMut(&[GraphRow]) -> bool,
     ) -> Result<(Vec<GraphRow>, bool), VcsError> {
-        let included = self.included_commits(range)?;
-        let is_included = |id: &Oid| included.as_ref().is_none_or(|included| included.contains(id));
-        let mut walk = self.walk_range(range)?;
-        // Without a topological order, libgit2 can put a parent before its child when their times are equal.
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
         let limit = limit.min(MAX_GRAPH_COMMITS);
+        let (commits, is_in_time) = self.walk_range(range, limit, Instant::now() + GRAPH_TIMEOUT)?;
+        let is_complete = is_in_time && commits.len() <= limit;
+        let included: Option<HashSet<Oid>> =
+            (!range.hidden.is_empty()).then(|| commits.iter().map(|commit| commit.id).collect());
+        let is_included = |id: &Oid| included.as_ref().is_none_or(|included| included.contains(id));
         let mut lanes = GraphLanes::default();
         let mut rows = Vec::new();
-        for id in walk {
-            if rows.len() == limit {
-                return Ok((rows, false));
-            }
-            let commit = self.repository.find_commit(id?)?;
-            let parents: Vec<Oid> = commit.parent_ids().collect();
+        for WalkedCommit { id, parents, time: _ } in commits.into_iter().take(limit) {
             let drawn: Vec<Oid> = parents.iter().copied().filter(is_included).collect();
-            let place = lanes.place(commit.id(), &drawn);
-            let mut described = reads::describe(&commit);
+            let place = lanes.place(id, &drawn);
+            let mut described = reads::describe(&self.repository.find_commit(id)?);
             described.summary.truncate(described.summary.floor_char_boundary(MAX_SUMMARY_BYTES));
             rows.push(GraphRow {
                 commit: described,
@@ -111,32 +110,8 @@ impl RepositoryFolder {
                 return Ok((rows, false));
             }
         }
-        Ok((rows, true))
+        Ok((rows, is_complete))
     }
-}
-
-/// Orders commits by time, newest first, with each before its parents. With equal times they stay as they are.
-pub(crate) fn children_first(commits: Vec<git2::Commit<'_>>) -> Vec<git2::Commit<'_>> {
-    let places: HashMap<Oid, usize> = commits.iter().enumerate().map(|(place, commit)| (commit.id(), place)).collect();
-    let mut children = vec![0_usize; commits.len()];
-    let parents_of = |place: usize| commits[place].parent_ids().filter_map(|id| places.get(&id).copied());
-    for place in 0..commits.len() {
-        parents_of(place).for_each(|parent| children[parent] += 1);
-    }
-    let key = |place: usize| (commits[place].time().seconds(), Reverse(place));
-    let mut ready: BinaryHeap<_> = (0..commits.len()).filter(|place| children[*place] == 0).map(key).collect();
-    let mut order = Vec::with_capacity(commits.len());
-    while let Some((_, Reverse(place))) = ready.pop() {
-        order.push(place);
-        for parent in parents_of(place) {
-            children[parent] -= 1;
-            if children[parent] == 0 {
-                ready.push(key(parent));
-            }
-        }
-    }
-    let mut commits: Vec<_> = commits.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|place| commits[place].take()).collect()
 }
 
 /// The lanes while a graph is laid out.

@@ -20,7 +20,9 @@ mod lfs_pointers;
 mod line_blame;
 mod note_choices;
 mod plain_folder;
+mod program_settings;
 mod project_files;
+mod range_walk;
 mod reads;
 mod renames;
 mod repository_folder;
@@ -65,12 +67,14 @@ use git2::{
     AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, Status, StatusOptions, Tree,
 };
 use lfs_pointers::LfsComparison;
+use range_walk::WalkedCommit;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200_000;
-/// Number of commits beyond a log's end that are put in order, too. Ordering the whole history takes seconds.
-const LOG_LOOKAHEAD_COMMITS: usize = 256;
+/// How long the last commits are searched.
+const LOG_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl RepositoryFolder {
     /// Opens the repository that contains a folder.
@@ -106,7 +110,9 @@ impl RepositoryFolder {
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
         let changed = self.differences(false)?;
         let line = |(path, (_, status)): (&String, &(Option<String>, Status))| {
-            format!("{} {}", status_letters(*status), self.folder_path(path))
+            let (letters, path) = (status_letters(*status), self.folder_path(path));
+            // As in Git, a name with a line end is quoted.
+            if path.contains(char::is_control) { format!("{letters} {path:?}") } else { format!("{letters} {path}") }
         };
         Ok((changed.iter().take(MAX_STATUS_FILES).map(line).collect(), changed.len() <= MAX_STATUS_FILES))
     }
@@ -130,24 +136,31 @@ impl RepositoryFolder {
 
     /// Returns the last commits, newest first and each before its parents: at most `limit` and [`MAX_LOG_COMMITS`].
     ///
-    /// A repository without commits has an empty log.
+    /// A repository without commits has an empty log. If it takes long, there are fewer.
     ///
     /// # Errors
     /// Returns libgit2's error.
     pub fn log(&self, limit: usize) -> Result<Vec<Commit>, VcsError> {
-        self.log_range(&self.commit_range(&[])?, limit)
+        Ok(self.log_range(&self.commit_range(&[])?, limit, LOG_TIMEOUT)?.0)
     }
 
-    /// Returns the commits of a range as [`RepositoryFolder::log`] does.
+    /// Returns the commits of a range as [`RepositoryFolder::log`] does, and whether all that are wanted were found in
+    /// time: if not, these are the newest.
     ///
     /// # Errors
     /// Returns libgit2's error.
-    pub fn log_range(&self, range: &CommitRange, limit: usize) -> Result<Vec<Commit>, VcsError> {
-        let walk = self.walk_range(range)?;
+    pub fn log_range(
+        &self,
+        range: &CommitRange,
+        limit: usize,
+        time: Duration,
+    ) -> Result<(Vec<Commit>, bool), VcsError> {
         let limit = limit.min(MAX_LOG_COMMITS);
-        let commits = walk.take(limit + LOG_LOOKAHEAD_COMMITS).map(|id| self.repository.find_commit(id?));
-        let commits = graph::children_first(commits.collect::<Result<Vec<_>, _>>()?);
-        Ok(commits.iter().take(limit).map(reads::describe).collect())
+        let (commits, is_in_time) = self.walk_range(range, limit, Instant::now() + time)?;
+        let is_complete = is_in_time || commits.len() >= limit;
+        let describe = |commit: &WalkedCommit| Ok(reads::describe(&self.repository.find_commit(commit.id)?));
+        let found: Result<Vec<Commit>, VcsError> = commits.iter().take(limit).map(describe).collect();
+        Ok((found?, is_complete))
     }
 
     /// Commits the current content of the named files, or of all changed files in the folder if none are named.
@@ -283,7 +296,8 @@ impl RepositoryFolder {
 
     /// Converts a path in the folder to a path in the repository.
     fn repository_path(&self, path: &str) -> Result<String, VcsError> {
-        let inside = slash_path(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
+        let inside = slash_path(Path::new(path))
+            .filter(|inside| !inside.split('/').any(|part| part.eq_ignore_ascii_case(".git")));
         let inside = inside.filter(|inside| !inside.contains('\0'));
         let Some(inside) = inside else {
             return Err(VcsError::Refused(format!("the path leads out of the volume: {path}")));

@@ -14,10 +14,9 @@ use git2::{
     AttrCheckFlags, AttrValue, DiffOptions, IndexConflict, IndexEntry, MergeFileInput, MergeFileOptions, ObjectType,
     Oid, Patch,
 };
-use std::io::Read;
+use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// Name of the file in the repository's own folder that says which conflicts of notes are chosen.
 const RECORD_FILE: &str = "tracebook-choices";
@@ -25,8 +24,8 @@ const RECORD_FILE: &str = "tracebook-choices";
 const MAX_RECORD_BYTES: u64 = 4 << 20;
 /// Minimum length of the markers that tell conflicts apart here. They never come to a file.
 const MIN_MARKER_LENGTH: usize = 60;
-/// Files of Git's own that come with a merge, rebase, cherry-pick or revert that has stopped.
-const STOP_FILES: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"];
+/// Names of the commit that a merge, rebase, cherry-pick or revert has stopped at.
+const STOP_REFERENCES: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"];
 /// Attributes with which a file in the folder has other bytes than in the repository.
 const CONVERTING_ATTRIBUTES: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
 /// Stands for a conflict without a choice.
@@ -246,15 +245,26 @@ impl RepositoryFolder {
         if notes.is_empty() {
             return Ok(());
         }
-        let mut records = self.choice_records();
-        let index = self.repository.index()?;
         // Of other notes that are still in conflict, such as those of another volume in the repository.
-        records.retain(|record| {
-            let is_new = notes.iter().any(|note| note.record.path == record.path);
-            !is_new && index.get_path(Path::new(&record.path), 2).is_some()
-        });
+        let mut records = self.records_in_conflict()?;
+        records.retain(|record| notes.iter().all(|note| note.record.path != record.path));
         records.extend(notes.iter().map(|note| note.record.clone()));
         self.write_choice_records(&records)
+    }
+
+    /// Forgets the choices of notes that are no longer in conflict: the same merge can be made once more.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Git`] if the record can't be written.
+    pub fn forget_past_choices(&self) -> Result<(), VcsError> {
+        let kept = self.records_in_conflict()?;
+        if kept.len() == self.choice_records().len() { Ok(()) } else { self.write_choice_records(&kept) }
+    }
+
+    fn records_in_conflict(&self) -> Result<Vec<ChoiceRecord>, VcsError> {
+        let index = self.repository.index()?;
+        let is_in_conflict = |record: &ChoiceRecord| index.get_path(Path::new(&record.path), 2).is_some();
+        Ok(self.choice_records().into_iter().filter(is_in_conflict).collect())
     }
 
     /// Records a choice: before its bytes are written, and once they are. A crash between leaves no doubt, because the
@@ -384,14 +394,11 @@ impl RepositoryFolder {
 
     /// Returns what tells a conflict from an earlier one of the same file, also between the same versions.
     fn stop_of(&self, conflict: &IndexConflict) -> String {
-        let time = |name: &&str| {
-            let modified = self.repository.path().join(name).symlink_metadata().ok()?.modified().ok()?;
-            modified.duration_since(UNIX_EPOCH).ok().map(|time| time.as_nanos())
-        };
-        let stopped = STOP_FILES.iter().filter_map(time).max().unwrap_or(0);
-        let id =
-            |entry: &Option<IndexEntry>| entry.as_ref().map_or_else(|| "none".to_owned(), |entry| entry.id.to_string());
-        format!("{stopped}-{}-{}-{}", id(&conflict.ancestor), id(&conflict.our), id(&conflict.their))
+        // A time wouldn't do: a copy of the repository has others, and two stops can have the same.
+        let stopped = STOP_REFERENCES.iter().find_map(|name| self.repository.refname_to_id(name).ok());
+        let name = |id: Option<Oid>| id.map_or_else(|| "none".to_owned(), |id| id.to_string());
+        let id = |entry: &Option<IndexEntry>| name(entry.as_ref().map(|entry| entry.id));
+        format!("{}-{}-{}-{}", name(stopped), id(&conflict.ancestor), id(&conflict.our), id(&conflict.their))
     }
 
     fn record_file(&self) -> PathBuf {
@@ -400,8 +407,12 @@ impl RepositoryFolder {
 
     /// Returns the records of notes without markers. What can't be read counts as not there.
     fn choice_records(&self) -> Vec<ChoiceRecord> {
-        let mut text = String::new();
-        let Ok(file) = std::fs::File::open(self.record_file()) else { return Vec::new() };
+        let (mut text, path) = (String::new(), self.record_file());
+        // Opening a pipe would wait for who writes to it.
+        if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            return Vec::new();
+        }
+        let Ok(file) = std::fs::File::open(path) else { return Vec::new() };
         match file.take(MAX_RECORD_BYTES).read_to_string(&mut text) {
             Ok(_) => text.lines().filter_map(ChoiceRecord::from_line).collect(),
             Err(_) => Vec::new(),
@@ -420,7 +431,11 @@ impl RepositoryFolder {
         let file = self.record_file();
         let new = file.with_extension(format!("{}.new", std::process::id()));
         let text: String = records.iter().map(|record| record.to_line() + "\n").collect();
-        let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file));
+        // A link of this name, in a repository that somebody else has made, would lead elsewhere.
+        let _ = std::fs::remove_file(&new); // what a crash has left, if anything
+        let created = std::fs::File::options().write(true).create_new(true).open(&new);
+        let written = created.and_then(|mut to| to.write_all(text.as_bytes()));
+        let written = written.and_then(|()| std::fs::rename(&new, &file));
         written.map_err(|error| VcsError::Git(format!("{error}: {}", file.display())))
     }
 }

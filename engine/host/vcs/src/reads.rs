@@ -10,34 +10,6 @@ pub const MAX_BLAME_FILE_BYTES: u64 = 4 << 20;
 /// Maximum number of branches and stashes in a list.
 pub const MAX_LISTED_REFERENCES: usize = 2_000;
 
-/// Settings of a repository that name programs or lead elsewhere, in lower case; `*` stands for any text.
-const PROGRAM_SETTINGS: [&str; 24] = [
-    "core.askpass",
-    "core.attributesfile",
-    "core.editor",
-    "core.fsmonitor",
-    "core.gitproxy",
-    "core.hookspath",
-    "core.pager",
-    "core.sshcommand",
-    "credential.helper",
-    "credential.*.helper",
-    "diff.external",
-    "diff.*.command",
-    "diff.*.textconv",
-    "filter.*",
-    "gpg.program",
-    "gpg.*.program",
-    "include.path",
-    "includeif.*",
-    "merge.*.driver",
-    "protocol.*",
-    "remote.*.proxy",
-    "remote.*.receivepack",
-    "remote.*.uploadpack",
-    "url.*",
-];
-
 /// The current branch, and how it stands to its remote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct BranchState {
@@ -245,40 +217,6 @@ impl RepositoryFolder {
         }
     }
 
-    /// Returns the addresses of all remotes.
-    ///
-    /// # Errors
-    /// Returns libgit2's error.
-    pub fn remote_urls(&self) -> Result<Vec<String>, VcsError> {
-        let mut urls = Vec::new();
-        for name in self.repository.remotes()?.iter().filter_map(|name| name.ok().flatten()) {
-            let remote = self.repository.find_remote(name)?;
-            urls.extend(remote.url().ok().map(ToOwned::to_owned));
-            urls.extend(remote.pushurl().ok().flatten().map(ToOwned::to_owned));
-        }
-        Ok(urls)
-    }
-
-    /// Returns the settings in the repository's own configuration that make Git run programs or reach other places. A
-    /// repository that somebody else has made may have them to attack who works in it.
-    ///
-    /// # Errors
-    /// Returns libgit2's error.
-    pub fn program_settings(&self) -> Result<Vec<String>, VcsError> {
-        let config = self.repository.config()?;
-        let mut found = Vec::new();
-        for level in [ConfigLevel::Local, ConfigLevel::Worktree] {
-            let Ok(own) = config.open_level(level) else { continue }; // there's no file of this level
-            own.entries(None)?.for_each(|entry| {
-                let name = String::from_utf8_lossy(entry.name_bytes()).to_lowercase();
-                if PROGRAM_SETTINGS.iter().any(|pattern| matches_setting(pattern, &name)) && !found.contains(&name) {
-                    found.push(name);
-                }
-            })?;
-        }
-        Ok(found)
-    }
-
     /// Returns the value of a setting that counts in the repository.
     ///
     /// # Errors
@@ -315,7 +253,7 @@ impl RepositoryFolder {
     pub fn show_message(&self, name: &str) -> Result<(Commit, String, String, bool), VcsError> {
         let (commit, diff, whole) = self.show_commit(name, true)?;
         let found = self.repository.find_commit(git2::Oid::from_str(&commit.id)?)?;
-        let message = String::from_utf8_lossy(found.message_bytes()).trim_end().to_owned();
+        let message = commit_text(&found, found.message_bytes()).trim_end().to_owned();
         Ok((commit, message, diff, whole))
     }
 
@@ -477,40 +415,23 @@ fn branch_name(branch: &Branch<'_>) -> Result<String, VcsError> {
     Ok(String::from_utf8_lossy(branch.name_bytes()?).into_owned())
 }
 
+/// Returns a part of a commit's text, which is in UTF-8, or else in the encoding that the commit names.
+fn commit_text(commit: &git2::Commit<'_>, bytes: &[u8]) -> String {
+    let encoding = commit.message_encoding().ok().flatten().unwrap_or_default().to_ascii_lowercase();
+    match (std::str::from_utf8(bytes), encoding.as_str()) {
+        (Err(_), "iso-8859-1" | "iso8859-1" | "latin1" | "latin-1") => bytes.iter().copied().map(char::from).collect(),
+        (_, _) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
 /// Describes a commit as in the log.
 pub(crate) fn describe(commit: &git2::Commit<'_>) -> Commit {
-    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let words = |bytes: &[u8]| commit_text(commit, bytes);
     Commit {
         id: commit.id().to_string(),
         author_time: commit.author().when().seconds(),
         commit_time: commit.time().seconds(),
         author: words(commit.author().name_bytes()),
         summary: words(commit.message_raw_bytes().split(|byte| *byte == b'\n').next().unwrap_or_default()),
-    }
-}
-
-/// Returns whether a setting's name fits a pattern: its parts before and after `*` are there.
-fn matches_setting(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => {
-            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_that_run_programs_are_known() {
-        let known = |name: &str| PROGRAM_SETTINGS.iter().any(|pattern| matches_setting(pattern, name));
-        for name in ["core.sshcommand", "credential.https://x.helper", "filter.lfs.clean", "url.ext::sh.insteadof"] {
-            assert!(known(name), "{name}");
-        }
-        for name in ["core.bare", "remote.origin.url", "branch.main.remote", "user.name", "core.autocrlf"] {
-            assert!(!known(name), "{name}");
-        }
     }
 }

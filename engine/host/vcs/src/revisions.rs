@@ -3,8 +3,7 @@
 use crate::errors::VcsError;
 use crate::reads::MAX_LISTED_REFERENCES;
 use crate::repository_folder::RepositoryFolder;
-use git2::{ErrorCode, ObjectType, Oid, Revwalk};
-use std::collections::HashSet;
+use git2::{ErrorCode, ObjectType, Oid};
 
 /// Maximum length in bytes of a name that is compared with those of branches.
 const MAX_COMPARED_NAME_BYTES: usize = 100;
@@ -135,26 +134,6 @@ impl RepositoryFolder {
             Err(error) if error.code() == ErrorCode::NotFound => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Returns a walk over the commits of a range.
-    pub(crate) fn walk_range(&self, range: &CommitRange) -> Result<Revwalk<'_>, VcsError> {
-        let mut walk = self.repository.revwalk()?;
-        for tip in &range.tips {
-            walk.push(*tip)?;
-        }
-        for hidden in &range.hidden {
-            walk.hide(*hidden)?;
-        }
-        Ok(walk)
-    }
-
-    /// Returns the commits of a range that leaves some out; `None` if it leaves out none.
-    pub(crate) fn included_commits(&self, range: &CommitRange) -> Result<Option<HashSet<Oid>>, VcsError> {
-        if range.hidden.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(self.walk_range(range)?.collect::<Result<HashSet<_>, _>>()?))
     }
 }
 

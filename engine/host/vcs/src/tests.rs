@@ -100,6 +100,27 @@ fn what_is_not_ours_is_refused() {
 }
 
 #[test]
+fn a_log_that_takes_too_long_says_so() {
+    let dir = repository();
+    let notes = dir.path().join("notes");
+    let part = RepositoryFolder::open(&notes).expect("opened");
+    for number in 0..3 {
+        fs::write(notes.join("one.md"), format!("{number}\n")).expect("written");
+        part.commit(&format!("Change {number}"), &[]).expect("committed");
+    }
+    for (revisions, count) in [(Vec::new(), 4), (vec!["HEAD~2..HEAD".to_owned()], 2)] {
+        let range = part.commit_range(&revisions).expect("a range");
+        let log = |limit, time| part.log_range(&range, limit, time).map(|(log, whole)| (log.len(), whole));
+        assert_eq!(log(10, Duration::ZERO).expect("a log"), (0, false));
+        assert_eq!(log(10, LOG_TIMEOUT).expect("a log"), (count, true));
+        assert_eq!(log(1, LOG_TIMEOUT).expect("a log"), (1, true));
+        let of_file = |time| part.file_commits("one.md", &range, 10, time).map(|(log, whole)| (log.len(), whole));
+        assert_eq!(of_file(Duration::ZERO).expect("a log"), (0, false));
+        assert_eq!(of_file(LOG_TIMEOUT).expect("a log"), (count, true));
+    }
+}
+
+#[test]
 fn staged_and_unstaged_changes_are_told_apart() {
     let dir = repository();
     let notes = dir.path().join("notes");

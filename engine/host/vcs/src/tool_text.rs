@@ -13,7 +13,7 @@ const SHORT_ID_DIGITS: usize = 8;
 /// Maximum number of commits in a log for agents.
 const MAX_TOOL_LOG_COMMITS: usize = 200;
 
-/// How long the commits of a file are searched for agents.
+/// How long commits are searched for agents.
 const TOOL_LOG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Describes the current branch in a sentence.
@@ -135,7 +135,7 @@ impl RepositoryFolder {
         let range = self.commit_range(&revision_words(revision))?;
         let limit = limit.min(MAX_TOOL_LOG_COMMITS);
         let (commits, is_complete) = match path {
-            None => (self.log_range(&range, limit)?, true),
+            None => self.log_range(&range, limit, TOOL_LOG_TIMEOUT)?,
             Some(path) if self.is_known_folder(path).unwrap_or(false) => {
                 return Err(VcsError::Refused(format!("a log is of one file, and this is a folder: {path}")));
             }

@@ -4,7 +4,7 @@ use super::{ScienceKernel, start_machine};
 use crate::ScienceError;
 use crate::machine::GuestFolder;
 use crate::saver::{LoadedState, MovedState, SaverTask};
-use kernel_states::{SavedMemory, StateError, StateHeads, StateMove, StateRecord};
+use kernel_states::{SavedMemory, StateError, StateHeads, StateMove, StateRecord, VisitedState};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -232,6 +232,41 @@ impl ScienceKernel {
         }
         self.count = self.lineage().last().map_or(0, |record| record.count);
         Ok(moved)
+    }
+
+    /// Continues on another branch of the states, for a cell that mustn't change the user's variables. After an error
+    /// the own branch is current.
+    pub(super) fn visit_branch(&mut self, name: &str) -> Result<(), ScienceError> {
+        let visited = self.ask_saver(|reply| SaverTask::Visit { branch: Some(name.to_owned()), reply })??;
+        if let Err(why) = self.load_visited(&visited) {
+            self.return_to_own_branch();
+            return Err(why);
+        }
+        if visited.is_new {
+            self.add_notice(format!(
+                "The agent's cells run in the fork {} of the variables. The note's own variables stay as they are.",
+                visited.branch
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns to the note's own branch, with its variables.
+    pub(super) fn end_visit(&mut self) -> Result<(), ScienceError> {
+        let own = self.ask_saver(|reply| SaverTask::Visit { branch: None, reply })??;
+        self.load_visited(&own).or_else(|why| self.give_up_saved(&why))
+    }
+
+    fn load_visited(&mut self, visited: &VisitedState) -> Result<(), ScienceError> {
+        if !visited.needs_load {
+            return Ok(());
+        }
+        match &visited.state {
+            Some(state) => self.load_state(state)?,
+            None => self.start_over()?,
+        }
+        self.count = self.lineage().last().map_or(0, |record| record.count);
+        Ok(())
     }
 
     /// Reverts a move to a state that can't be read.

@@ -103,6 +103,9 @@ pub enum StateError {
         /// Their maximum size.
         most: u64,
     },
+    /// The current variables aren't saved, so they would be lost if other ones were loaded.
+    #[error("the note's own variables aren't saved; free space on the disk, and run one of its cells")]
+    UnsavedVariables,
     /// The current branch can't be discarded.
     #[error("{name:?} is the current fork; switch to another one first")]
     CurrentBranch {

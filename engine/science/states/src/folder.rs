@@ -64,6 +64,10 @@ pub struct StateFolder {
     unindexed: usize,
     /// Changed pages of a cell whose state couldn't be written. The next state includes them.
     unsaved: BTreeMap<u32, Vec<u8>>,
+    /// Whether the last save failed, so that the kernel's variables aren't those of the current state.
+    pub(crate) is_behind: bool,
+    /// The branch to return to while another one is visited.
+    pub(crate) own_branch: Option<String>,
     /// Maximum size of the folder in bytes; `None` is unlimited.
     pub(crate) budget_bytes: Option<u64>,
     /// Size in bytes above which thinning starts.
@@ -166,6 +170,8 @@ impl StateFolder {
             index_bytes,
             unindexed,
             unsaved: BTreeMap::new(),
+            is_behind: false,
+            own_branch: None,
             budget_bytes: None,
             tend_above_bytes: u64::MAX,
             tending: None,
@@ -202,7 +208,9 @@ impl StateFolder {
     }
 
     fn replace_heads(&mut self, heads: StateHeads) -> Result<(), StateError> {
-        write_heads(&self.folder, &heads)?;
+        // After a crash during a visit, the next kernel continues on the own branch.
+        let branch = self.own_branch.clone().unwrap_or_else(|| heads.branch.clone());
+        write_heads(&self.folder, &StateHeads { branch, ..heads.clone() })?;
         self.heads = heads;
         Ok(())
     }
@@ -267,6 +275,7 @@ impl StateFolder {
         changes: &ChangedPages,
         mut record: StateRecord,
     ) -> Result<StateRecord, StateError> {
+        self.is_behind = true;
         let bytes = self.write_pages(saved, changes)?;
         record.parent = self.heads.current().map(ToOwned::to_owned);
         for names in [&mut record.defined, &mut record.changed] {
@@ -282,6 +291,7 @@ impl StateFolder {
         heads.branches.insert(branch.clone(), Some(file.record.state.clone()));
         heads.redo.remove(&branch);
         self.replace_heads(heads)?;
+        self.is_behind = false;
         self.unindexed += 1;
         if self.unindexed > MAX_UNINDEXED_STATES {
             self.write_index()?;
@@ -311,6 +321,7 @@ impl StateFolder {
     /// Drops the pages that couldn't be written, because another memory is current.
     pub fn forget_unsaved(&mut self) {
         self.unsaved.clear();
+        self.is_behind = false;
     }
 
     fn write_state(&mut self, file: &StateFile) -> Result<u64, StateError> {
@@ -499,7 +510,7 @@ impl StateFolder {
         for (number, segment) in numbers.into_iter().zip(&segments) {
             self.learn(number, &segment.hashes);
         }
-        self.unsaved.clear();
+        self.forget_unsaved();
         Ok(memory)
     }
 

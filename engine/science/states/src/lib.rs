@@ -30,6 +30,7 @@ mod retention;
 mod saved_memory;
 mod shared_state;
 mod state_graph;
+mod visited_branch;
 mod withdrawn_files;
 
 pub use all_folders::{all_folders_bytes, thin_least_used};
@@ -50,4 +51,5 @@ pub use shared_state::{
     MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile, announce_state, begin_sharing, end_sharing, offered_files,
 };
 pub use state_graph::{MAX_STATE_LANES, StateGraphRow, state_graph};
+pub use visited_branch::VisitedState;
 pub use withdrawn_files::{WithdrawnFile, remove_withdrawn, withdrawn_files};

@@ -27,7 +27,7 @@ impl RunsState {
     /// Returns the names of all available agents, including the project's.
     pub(in crate::session) fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
         let mut names: Vec<String> = self.known_agents(crew).into_iter().map(|agent| agent.name).collect();
-        names.extend(crew.python.iter().map(|agent| agent.class.clone()).filter(|name| !self.is_switched_off(name)));
+        names.extend(crew.python.iter().map(|agent| agent.name.clone()).filter(|name| !self.is_switched_off(name)));
         names
     }
 
@@ -44,7 +44,7 @@ impl RunsState {
                 prompt_quote::single_line(name, 60)
             ));
         }
-        Some(unknown_agent_sentence(name, &self.agent_names(crew)))
+        crew.untrusted_reason(name).or_else(|| Some(unknown_agent_sentence(name, &self.agent_names(crew))))
     }
 
     /// Returns what is wrong with the approval lists of the configuration, if they name an unknown tool.
@@ -92,6 +92,10 @@ impl RunsState {
     ) -> MentionMatch {
         let files = volumes.by_id.get(&volume).map(|volume| &volume.files);
         let paths = || files.into_iter().flat_map(|files| files.keys().map(String::as_str));
+        // `notes/poet` is `poet` in the volume `notes` itself.
+        let own = volumes.by_id.get(&volume).map_or("", |volume| volume.name.as_str());
+        let short = mention.strip_prefix(own).and_then(|rest| rest.strip_prefix('/'));
+        let mention = short.filter(|rest| !rest.contains(['/', '.'])).unwrap_or(mention);
         let none = AgentRegistry::default();
         let names = self.agent_names(crew.unwrap_or(&none)).into_iter().map(|name| (name.clone(), name));
         let mut agents: Vec<(String, String)> = names.collect();
@@ -129,7 +133,12 @@ impl RunsState {
             let bare = name.split('#').next().unwrap_or(&name);
             let file = volumes.find_file(run.about.volume, bare.trim_start_matches("./")).is_some();
             let path = is_path(bare) || !bare.starts_with(char::is_alphabetic);
-            if file || path || self.is_server_mention(&name) || self.knows_agent(&run.project_agents, bare) {
+            if file || self.is_server_mention(&name) || self.knows_agent(&run.project_agents, bare) {
+                continue;
+            }
+            if path {
+                let why = run.project_agents.untrusted_reason(bare);
+                lines.extend(why.map(|why| format!("{why} @{bare} was taken as text.")));
                 continue;
             }
             let why = match self.match_mention(Some(&run.project_agents), volumes, run.about.volume, bare) {

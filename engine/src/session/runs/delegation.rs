@@ -60,13 +60,9 @@ impl crate::session::state::runs::RunsState {
     /// Returns a run and all runs delegated from it, directly or indirectly.
     pub fn run_family(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];
-        let handed: Vec<DocId> = self
-            .run_summaries
-            .iter()
-            .filter(|(_, line)| requesting_run(line.origin).is_some())
-            .map(|(id, _)| *id)
-            .collect();
-        all.extend(handed.into_iter().filter(|id| *id != run && self.ancestors(*id).contains(&run)));
+        let handed = self.run_summaries.iter().filter(|(_, line)| requesting_run(line.origin).is_some());
+        let is_below = |id: &DocId| *id != run && self.ancestors(*id).contains(&run);
+        all.extend(handed.map(|(id, _)| *id).filter(is_below));
         all
     }
 
@@ -126,6 +122,7 @@ impl RunsState {
     }
 
     /// Lists the agents that a run may delegate to, for the model: their names and, with `whole`, their descriptions.
+    /// Those of other volumes work only if the user names them.
     pub(super) fn describe_other_agents(&self, run: &AgentRun, whole: bool) -> String {
         let about = |name: String, words: &str| match words.lines().next().filter(|_| whole) {
             Some(words) => {
@@ -140,10 +137,12 @@ impl RunsState {
                 !crate::session::runs::orchestrated_run::is_orchestrator(&agent.name)
                     && agent.name != run.about.agent
                     && agent.program.is_none()
+                    && agent.volume.is_none()
             })
             .map(|agent| about(agent.name, &agent.description))
             .collect();
-        let python = run.project_agents.python.iter().filter(|agent| !self.is_switched_off(&agent.class));
+        let python = run.project_agents.python.iter().filter(|agent| agent.name == agent.class);
+        let python = python.filter(|agent| !self.is_switched_off(&agent.class));
         all.extend(python.map(|agent| about(agent.class.clone(), &agent.description)));
         all.join(", ")
     }
@@ -151,7 +150,7 @@ impl RunsState {
     /// Returns whether an agent with this name exists.
     pub(super) fn knows_agent(&self, crew: &AgentRegistry, name: &str) -> bool {
         crew.find_python_agent(name)
-            .is_some_and(|agent| !self.is_switched_off(&agent.class) && !self.is_switched_off(name))
+            .is_some_and(|agent| !self.is_switched_off(&agent.name) && !self.is_switched_off(name))
             || self.known_agents(crew).iter().any(|agent| agent.name == name)
     }
 
@@ -206,7 +205,7 @@ impl RunsState {
             .find_python_agent(&run.about.agent)
             .filter(|_| self.knows_agent(&run.project_agents, &run.about.agent))?;
         let mut arguments = Map::new();
-        for (key, value) in [("agent", agent.class.clone()), ("code", agent.hash()), ("task", run.about.prompt.clone())]
+        for (key, value) in [("agent", agent.name.clone()), ("code", agent.hash()), ("task", run.about.prompt.clone())]
         {
             arguments.insert(key.to_owned(), Value::String(value));
         }
@@ -274,10 +273,14 @@ impl RunsState {
         let is_open = |call: &String| {
             run.calls.iter().any(|pending| pending.call.id == *call && pending.phase != CallPhase::Done)
         };
+        let is_held = self.holder_policy(id).is_some();
         let state_of = |child: DocId, session: DocId| match self.run_summaries.get(&child) {
             _ if self.children.get(&child).is_some_and(|(_, call)| is_open(call)) => DelegatedRunState::Unusable,
             None => DelegatedRunState::Unknown,
-            Some(line) if workspace.is_own_device(line.device.as_ref()) => {
+            Some(line)
+                if workspace.is_own_device(line.device.as_ref())
+                    || is_held && delegated_run::is_continued_elsewhere(line, run.about.volume, arguments) =>
+            {
                 DelegatedRunState::from_summary(line, id, session, goal)
             }
             Some(_) => DelegatedRunState::Unusable,

@@ -3,7 +3,7 @@
 
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::CallPhase;
+use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
@@ -96,9 +96,7 @@ impl RunsState {
     ) {
         let held: Vec<DocId> = self.held.keys().flat_map(|id| self.run_family(*id)).collect();
         for id in held {
-            let waits = |run: &crate::session::state::agent_run::AgentRun| {
-                run.calls.iter().any(|pending| pending.phase == CallPhase::Ready)
-            };
+            let waits = |run: &AgentRun| run.calls.iter().any(|pending| pending.phase == CallPhase::Ready);
             if self.runs.get(&id).is_some_and(waits)
                 && !self.resume_after.contains_key(&id)
                 && !self.waits_for_delivery(sync, id)

@@ -25,9 +25,13 @@ impl RunsState {
         (ending, mut record): (RunEnding, RunRecord),
     ) {
         files.notes.forget_known_texts(turn, |run| *run == id);
+        let consolidates = self.setup().is_some_and(|setup| setup.config.memory.consolidates_after_sessions());
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);
         run.about.ended = Some(turn.now.0);
+        if consolidates {
+            self.idle_consolidation.on_run_ended(&run.about);
+        }
         run.about.agent_state = AgentState::Idle;
         run.is_awake = false;
         let origin = run.about.origin;

@@ -10,7 +10,6 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition::MEMORY_ANALYSIS_AGENT;
 pub(super) use agent::agent_definition::is_memory_agent;
-use agent::memory::ProjectMemory;
 use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
 use agent::notice::Notice;
 use std::sync::Arc;
@@ -22,22 +21,10 @@ pub(super) fn is_memory_agent_run(run: &AgentRun) -> bool {
     is_memory_agent(&run.about.agent)
 }
 
-/// Returns the JSON object in a text, from its first to its last brace.
-fn json_object_slice(text: &str) -> Option<&str> {
-    text.get(text.find('{')?..=text.rfind('}')?)
-}
-
-/// Returns the query of a run for memory: the JSON of a [`MemoryQuery`], or plain text.
-fn memory_query(run: &AgentRun) -> MemoryQuery {
-    let text = goal_without_mention(run);
-    let given = json_object_slice(&text).and_then(|json| serde_json::from_str::<MemoryQuery>(json).ok());
-    given
-        .filter(|query| !query.query.trim().is_empty())
-        .unwrap_or(MemoryQuery { query: text, ..MemoryQuery::default() })
-}
-
-fn analysis_to_json(said: &MemoryAnalysis) -> String {
-    serde_json::to_string_pretty(said).unwrap_or_default()
+/// Answers the query of a run by retrieval and counting.
+fn analyze_for(turn: &ApplyContext<'_>, run: &AgentRun) -> String {
+    let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
+    run.run_memory.memory.analyze(&MemoryQuery::of_text(goal_without_mention(run)), today).to_json()
 }
 
 impl RunsState {
@@ -60,7 +47,7 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return };
         let (volume, memory) = (run.about.volume, Arc::clone(&run.run_memory.memory));
         let words = if run.about.agent == MEMORY_ANALYSIS_AGENT {
-            analysis_to_json(&memory.analyze(&memory_query(run), today(turn)))
+            analyze_for(turn, run)
         } else {
             let before = turn.journal.notices.last_number();
             if let Err(CommandError(why)) = files.consolidate(turn, sync, volume, &memory) {
@@ -95,35 +82,17 @@ impl RunsState {
     ) -> (String, Option<String>) {
         let run = self.runs.get(&id).filter(|run| run.about.agent == MEMORY_ANALYSIS_AGENT);
         let Some(run) = run else { return (text, None) };
-        let memory = &run.run_memory.memory;
-        match parse_analysis(&text, memory) {
-            Some((said, 0)) => (analysis_to_json(&said), None),
+        match MemoryAnalysis::parse_answer(&text, &run.run_memory.memory) {
+            Some((said, 0)) => (said.to_json(), None),
             Some((said, gone)) => {
                 let word = format!("Left out: {gone} experiences that the model named and that are not there.");
-                (analysis_to_json(&said), Some(word))
+                (said.to_json(), Some(word))
             }
             None => {
                 let word =
                     "The model's answer was not in the form of an analysis, so this is by retrieval and counting.";
-                (analysis_to_json(&memory.analyze(&memory_query(run), today(turn))), Some(word.to_owned()))
+                (analyze_for(turn, run), Some(word.to_owned()))
             }
         }
     }
-}
-
-fn today(turn: &ApplyContext<'_>) -> CalendarDay {
-    CalendarDay(turn.now.0.div_euclid(86_400_000))
-}
-
-/// Parses an analysis written by a model, and counts experiences in it that don't exist.
-fn parse_analysis(text: &str, memory: &ProjectMemory) -> Option<(MemoryAnalysis, usize)> {
-    let mut said: MemoryAnalysis = serde_json::from_str(json_object_slice(text)?).ok()?;
-    if said.analysis_summary.trim().is_empty() || !said.confidence_score.is_finite() {
-        return None;
-    }
-    let count = said.relevant_experiences.len();
-    said.relevant_experiences.retain(|id| memory.entries.iter().any(|one| one.experience.experience_id == *id));
-    said.confidence_score = said.confidence_score.clamp(0.0, 1.0);
-    let gone = count - said.relevant_experiences.len();
-    Some((said, gone))
 }

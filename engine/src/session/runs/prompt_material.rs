@@ -101,9 +101,9 @@ impl RunsState {
             record.messages.push(new_system_message(turn, (id, head), words));
         }
         self.learn_from_edits(turn, files, sync, id, &mut memory);
-        self.recall_for_run(turn, (&files.volumes, workspace), id, &memory, &mut record);
+        self.recall_for_run(turn, (&files.volumes, &*sync, workspace), id, &memory, &mut record);
         if !self.runs.get(&id).is_some_and(is_orchestrated) {
-            self.choose_replay(turn, (&files.volumes, workspace), id, memory, &mut record);
+            self.choose_replay(turn, (&files.volumes, &*sync, workspace), id, memory, &mut record);
             if self.has_no_trace_to_follow(id) {
                 let parents = self.runs.get(&id).map(AgentRun::last_step).unwrap_or_default();
                 let message = NO_TRACE_FITS.to_owned();

@@ -28,7 +28,7 @@ impl RunsState {
     pub(super) fn recall_for_run(
         &self,
         turn: &mut ApplyContext<'_>,
-        (volumes, workspace): (&VolumesState, &WorkspaceState),
+        (volumes, sync, workspace): (&VolumesState, &SyncState, &WorkspaceState),
         id: DocId,
         memory: &ProjectMemory,
         record: &mut RunRecord,
@@ -38,7 +38,7 @@ impl RunsState {
         let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let note = about.note.and_then(|note| volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
-        let trust = |trace: &_| self.trace_trust(&workspace.settings, trace);
+        let trust = |trace: &_| self.trace_trust((volumes, sync), &workspace.settings, trace);
         let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today, &trust);
         // Separate the exclusions that exist from unknown ones.
         let (without, unknown): (Vec<String>, Vec<String>) =

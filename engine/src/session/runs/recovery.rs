@@ -125,7 +125,8 @@ impl RunsState {
         let Some((lead, _)) = self.children.get(&id).filter(|_| !self.sent_tasks.contains_key(&id)) else { return };
         let project = self.runs.get(lead).and_then(|lead| lead.project.clone().or_else(|| orchestrated_project(lead)));
         let is_idle = |run: &AgentRun| run.about.ending.is_none() && !run.is_busy() && !run.is_awake();
-        if self.runs.get(&id).is_some_and(is_idle) {
+        if let Some(run) = self.runs.get_mut(&id).filter(|run| is_idle(run)) {
+            run.device = Some(workspace.device.clone()); // a worker that was lost may have begun it
             self.restore_run(turn, sync, id);
         }
         let (ending, said) = match self.runs.get_mut(&id) {
@@ -137,6 +138,7 @@ impl RunsState {
                 run.project = run.project.take().or(project);
                 if run.is_busy() || run.is_awake() {
                     run.is_awake = true; // it continues also when the time for its approvals is over
+                    self.record_run(turn, sync, id, RunRecord::default());
                     return;
                 }
                 match self.resume_run(turn, sync, workspace, id, None, None) {

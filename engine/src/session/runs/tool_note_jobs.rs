@@ -1,13 +1,15 @@
 //! Tool work on notes that may be closed: the notes are opened, changed or run as by a user, and closed.
 
 use crate::effect::Effect;
-use crate::note::{KernelPhase, NotePhase};
+use crate::note::{KernelPhase, Note, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::agent_definition::BUTTON_AGENT;
 use agent::known_texts::MERGED_WRITE_REMARK;
 use agent::text_hunks::line_hunks;
 use agent::tool_job::ToolOutcome;
@@ -215,6 +217,8 @@ impl RunsState {
                     let count = note.cells().count();
                     return Some(failed_outcome(format!("there is no cell {number}; the note has {count}")));
                 };
+                let branch = self.state_branch(&files.volumes, *run, note);
+                files.notes.open.get_mut(id)?.next_branch = branch;
                 if let Err(CommandError(why)) = files.run_cell(turn, kernels, sync, workspace, *id, cell) {
                     files.notes.unbind_cells(*id);
                     return Some(failed_outcome(why));
@@ -278,6 +282,15 @@ impl RunsState {
             }
             ToolNoteJobKind::Delete | ToolNoteJobKind::ReadForCheck { .. } => None,
         }
+    }
+
+    /// Returns the branch of a note's saved states in which the cells of a run's agent run, which is the same for all
+    /// runs of its session. `None`: the note's own, for buttons and schedules of the user and in a copy of a project.
+    fn state_branch(&self, volumes: &VolumesState, run: DocId, note: &Note) -> Option<String> {
+        let asked = self.runs.get(&run)?;
+        let first = self.ancestors(run).last().and_then(|first| self.runs.get(first)).unwrap_or(asked);
+        let is_own = asked.about.agent == BUTTON_AGENT || volumes.project_of(note.volume) != note.volume;
+        (!is_own && note.saves_states()).then(|| format!("session-{}", &first.about.session.to_string()[..8]))
     }
 
     /// Replaces the text of a note with minimal edits, and records the change in the run.

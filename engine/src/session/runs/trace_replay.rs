@@ -70,19 +70,24 @@ impl RunsState {
     }
 
     /// Returns how far this workspace trusts a trace.
-    pub(in crate::session) fn trace_trust(&self, settings: &Settings, trace: &RunTrace) -> TraceTrust {
+    pub(in crate::session) fn trace_trust(
+        &self,
+        (volumes, sync): (&VolumesState, &SyncState),
+        settings: &Settings,
+        trace: &RunTrace,
+    ) -> TraceTrust {
         let threshold = self.setup().map_or(DEFAULT_FOLLOW_CONFIDENCE, |setup| setup.config.memory.follow_confidence);
         let pinned = !settings.pinned_traces.is_empty() && settings.pinned_traces.contains(&trace.fingerprint());
-        TraceTrust::of_trace(trace, threshold, pinned, self.is_known_run(&trace.known.learned_from))
+        TraceTrust::of_trace(trace, threshold, pinned, self.is_known_run(volumes, sync, &trace.known.learned_from))
     }
 
-    /// Returns whether a trace's counts were made here. Its note may come with a folder from someone else, who can't
-    /// know the random id of a run of this workspace.
-    fn is_known_run(&self, id: &str) -> bool {
-        id.parse().is_ok_and(|id: DocId| self.run_summaries.contains_key(&id))
+    /// Returns whether a trace's counts were made here. Its note may come from someone else, who can't know the random
+    /// id of a run of this workspace, unless the memory is in a shared volume, which lists the runs.
+    fn is_known_run(&self, volumes: &VolumesState, sync: &SyncState, id: &str) -> bool {
+        let line = id.parse().ok().and_then(|id: DocId| self.run_summaries.get(&id));
+        line.is_some_and(|line| !sync.is_shared(volumes.memory_home(line.volume)))
     }
 
-    /// Selects a trace that a run can replay, and adds the step that announces it to the record.
     /// Returns whether a run may only follow a trace, and follows none.
     pub(super) fn has_no_trace_to_follow(&self, id: DocId) -> bool {
         self.runs.get(&id).is_some_and(|run| {
@@ -91,10 +96,11 @@ impl RunsState {
         })
     }
 
+    /// Selects a trace that a run can replay, and adds the step that announces it to the record.
     pub(super) fn choose_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        (volumes, workspace): (&VolumesState, &WorkspaceState),
+        (volumes, sync, workspace): (&VolumesState, &SyncState, &WorkspaceState),
         id: DocId,
         memory: ProjectMemory,
         record: &mut RunRecord,
@@ -110,7 +116,7 @@ impl RunsState {
         let mut chosen = None;
         // Who asks a program wants its work. A message in the middle of a conversation may refer to earlier messages.
         if (begins || recall.mode == ReplayMode::Follower) && !self.is_program_run(run) {
-            let trust = |trace: &RunTrace| self.trace_trust(&workspace.settings, trace);
+            let trust = |trace: &RunTrace| self.trace_trust((volumes, sync), &workspace.settings, trace);
             chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall, &trust);
         }
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -169,8 +175,9 @@ impl RunsState {
         let memory_root = volumes.memory_root(run.about.volume).unwrap_or_default();
         let memory = (memory_root, memory::memory_folders(volumes.note_of(run).as_deref()));
         let text = run.about.prompt.clone();
-        let (paths, material) = (Vec::new(), Vec::new());
-        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: 0, memory, fork: None, material });
+        let (paths, material, fork, limit) = (Vec::new(), Vec::new(), None, 0);
+        let elsewhere = volumes.agent_volumes(&workspace.settings, run.about.volume);
+        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material, elsewhere });
         if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToResume;
         }
@@ -554,7 +561,7 @@ impl RunsState {
         let update = match [&compressed, &all].into_iter().find(does_the_same).filter(|_| stopped.is_none()) {
             Some(calls) => {
                 let last = last_of(calls);
-                if !self.is_known_run(&filed.trace.known.learned_from) {
+                if !self.is_known_run(&files.volumes, sync, &filed.trace.known.learned_from) {
                     // From now on a run of this workspace vouches for the trace.
                     let run = id.to_string();
                     files.update_trace(turn, sync, (volume, &filed.path), TraceUpdate::VouchedBy { run });

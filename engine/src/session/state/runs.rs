@@ -3,6 +3,7 @@
 use crate::records::saving::BatchNumber;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::agent_session::AgentSession;
+use agent::memory::idle_consolidation::IdleConsolidation;
 use agent::policy::{PolicyRule, ToolPolicy};
 use agent::router;
 use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
@@ -74,6 +75,7 @@ pub struct RunsState {
     pub(in crate::session) revision: u64,
     /// Budgets that were already reported as low, with the month.
     pub(in crate::session) reported_low_budgets: BTreeSet<(String, (i64, i64))>,
+    pub(in crate::session) idle_consolidation: IdleConsolidation,
     /// Costs outside of runs, by day and purpose.
     pub(in crate::session) embedding_costs: BTreeMap<(i64, String), EmbeddingCost>,
 }

@@ -6,6 +6,7 @@ use crate::records::forks::ForkOrigin;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::AgentRun;
+use agent::agent_registry::AgentVolume;
 use agent::config::{VolumeSettings, read_only_sentence};
 use agent::memory::place::MemoryPlace;
 use agent::project_instructions::nearest_instruction_files;
@@ -60,6 +61,17 @@ impl VolumesState {
     /// Returns the volumes by id, without private memory volumes and forks.
     pub(in crate::session) fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.by_id.values().filter(|volume| volume.memory_of.is_none() && volume.fork_of.is_none())
+    }
+
+    /// Returns the other volumes, whose agents can be called by name in this one, and whether the user trusts them.
+    pub(in crate::session) fn agent_volumes(&self, settings: &Settings, volume: DocId) -> Vec<AgentVolume> {
+        let own = [volume, self.project_of(volume)];
+        let others = self.volumes().filter(|other| !own.contains(&other.id) && !other.is_unreachable);
+        let of = |other: &Volume| {
+            let (name, root) = (other.name.clone(), other.root.clone()?);
+            Some(AgentVolume { name, root, is_trusted: self.is_trusted(settings, other.id) })
+        };
+        others.filter_map(of).collect()
     }
 
     /// Returns the volume with this id.

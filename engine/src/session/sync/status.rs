@@ -55,7 +55,7 @@ impl SyncStatus {
             SyncStatus::Syncing(_) => "All is saved on this device; the rest is on its way.",
             SyncStatus::Synced { away: 0 } => "All is saved on this device and at every hub.",
             SyncStatus::Synced { .. } => {
-                "All is saved here and where a hub is there; the other gets it when it is back."
+                "All is saved on this device and at every reachable hub. The others get it later."
             }
         }
     }
