@@ -274,7 +274,8 @@ pub(super) fn run_in_folder(
         "log" => return git_revisions::print_log(&open()?, args, json, (out, errors)),
         "show" => return print_commit(&open()?, first.unwrap_or("HEAD"), json, out),
         "blame" => {
-            let lines = open()?.blame(parse::needed(first, "the file")?)?;
+            let file = first.ok_or_else(|| CliError::usage("name the file: tracebook git blame FILE"))?;
+            let lines = open()?.blame(file)?;
             let line = |line: &vcs::BlameLine| {
                 let id = line.id.as_deref().map_or("--------", short);
                 let day = line.author_time.map_or_else(|| "----------".to_owned(), day);
@@ -373,7 +374,11 @@ fn refuse_surplus_names(args: &GitArguments) -> Result<(), CliError> {
 /// Returns what the user's `git` has to do, in order.
 fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, CliError> {
     let first = args.names.first().map(String::as_str);
-    let named = |what: &str| parse::needed(first, what).map(ToOwned::to_owned);
+    let named = |what: &str| {
+        first
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| CliError::usage(format!("name {what}: tracebook git {} NAME", args.verb)))
+    };
     let message = args.message.clone().unwrap_or_default();
     let start = args.names.get(1).cloned();
     let ends = args.is_continued || args.is_aborted;
@@ -409,6 +414,9 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
     // A folder outside of a repository is reported in the same words for all subcommands.
     if args.verb != "clone" {
         open()?;
+    }
+    if matches!(args.verb.as_str(), "fetch" | "pull") {
+        open()?.refuse_without_remote()?;
     }
     Ok(match args.verb.as_str() {
         "add" => {
@@ -474,10 +482,12 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
             }
         }],
         "clone" => {
-            let address = named("the address of the repository")?;
+            let address = parse::needed(first, "the address of the repository")?.to_owned();
             let from = RepositoryAddress::read(&address, folder).map_err(CliError::usage)?;
-            let depth = parse::number_option("depth", args.depth.as_deref())?;
-            let depth = depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)).filter(|depth| *depth > 0);
+            let depth = match parse::number_option("depth", args.depth.as_deref())? {
+                Some(0) => return Err(CliError::usage("--depth is a number of commits, so at least 1")),
+                depth => depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
+            };
             vec![GitOperation::Clone { from, folder: clone_target(args, folder)?, depth, branch: None }]
         }
         other => {
@@ -515,6 +525,7 @@ fn print_status(repository: &RepositoryFolder, json: bool, out: &mut dyn Write) 
         writeln!(out, "{}", escape_line(&format!("{} {old}{}{note}", file.status, file.path)))?;
     }
     match (files.is_empty(), whole) {
+        (true, _) if state.head.is_none() => writeln!(out, "There's nothing to commit.")?,
         (true, _) => writeln!(out, "Nothing has changed since the last commit.")?,
         (false, true) => {}
         (false, false) => writeln!(out, "… more than {} files …", vcs::MAX_STATUS_FILES)?,

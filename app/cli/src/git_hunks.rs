@@ -70,6 +70,11 @@ pub(super) fn restore_files(
     }
     let Some(kept) = &args.from else {
         let files = args.names.clone();
+        if args.staged {
+            // Git's own `reset` takes any name.
+            let repository = RepositoryFolder::open(folder)?;
+            files.iter().try_for_each(|file| repository.is_known_folder(file).map(|_| ()))?;
+        }
         let request = if args.staged { GitRequest::Unstage(files) } else { GitRequest::Discard(files) };
         return finish(folder, &request, args, (json, out));
     };

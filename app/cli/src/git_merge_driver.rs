@@ -103,7 +103,8 @@ pub(super) fn install(folder: &Path, args: &GitArguments, json: bool, out: &mut 
             writeln!(out, "git config {name} {}", untrusted_text::escape_line(value))?;
         }
         let before = old.is_some().then_some(text.as_str());
-        let changes = text::diff::unified_diff(&attributes.display().to_string(), before, Some(&new));
+        let name = attributes.display().to_string();
+        let changes = text::diff::unified_diff(name.trim_start_matches('/'), before, Some(&new));
         writeln!(out, "{}", untrusted_text::escape_block(&changes))?;
         out.flush()?;
     }

@@ -2,6 +2,7 @@
 
 use super::{CliError, CommandContext};
 use agent::config::VolumeSettings;
+use agent::name_suggestions;
 use agent::path_resolver::{self, KnownVolume, PathPlace, PathUse};
 use agent::system_volume::{self, SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
 use engine::{Session, Volume};
@@ -147,8 +148,24 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     if system_path(word).is_some() {
         return Err(CliError::usage(SYSTEM_READ_ONLY));
     }
-    let notes = all.iter().flat_map(|volume| volume.files.values()).filter(|row| row.kind.is_text());
-    let near = agent::name_suggestions::closest_sentence(word, notes.map(|row| row.path.as_str()));
+    let is_in_volume = |volume: &&Volume| {
+        let below = |path: &String| path.starts_with("system/");
+        volume.name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME) || volume.files.keys().any(below)
+    };
+    if let Some(path) = below_system(word).filter(|path| !path.is_empty() && !all.iter().any(is_in_volume)) {
+        let known: Vec<String> =
+            system_volume::list("").map(|(path, _)| format!("{SYSTEM_VOLUME_NAME}/{path}")).collect();
+        let near = name_suggestions::closest_sentence(path, known.iter().map(String::as_str));
+        return Err(CliError::usage(format!("there is no file “{path}” in System.{near}")));
+    }
+    // With several volumes, a path alone may fit notes of each of them.
+    let is_only = all.len() == 1;
+    let names = all.iter().flat_map(|volume| {
+        let notes = volume.files.values().filter(|row| row.kind.is_text());
+        notes.map(move |row| if is_only { row.path.clone() } else { format!("{}/{}", volume.name, row.path) })
+    });
+    let names: Vec<String> = names.collect();
+    let near = name_suggestions::closest_sentence(word, names.iter().map(String::as_str));
     Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{near}")))
 }
 
@@ -174,10 +191,15 @@ fn ambiguous_sentence(word: &str, all: &[&Volume], found: &[(usize, &str)]) -> S
 
 /// Returns the path in System of `system/…` or `system:…`, if there's such a file.
 pub(super) fn system_path(word: &str) -> Option<String> {
+    below_system(word).and_then(system_volume::find_path)
+}
+
+/// Returns what follows `system/` or `system:`.
+fn below_system(word: &str) -> Option<&str> {
     let bare = word.trim_start_matches('/');
-    let head = bare.get(..SYSTEM_VOLUME_NAME.len())?;
-    let rest = bare[SYSTEM_VOLUME_NAME.len()..].strip_prefix(['/', ':'])?;
-    head.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME).then(|| system_volume::find_path(rest)).flatten()
+    let (head, rest) = bare.split_at_checked(SYSTEM_VOLUME_NAME.len())?;
+    let rest = rest.strip_prefix(['/', ':'])?;
+    head.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME).then_some(rest)
 }
 
 /// Reads the path of a new file as tools do, for the volume `own`, or else the first one. The path may begin with the

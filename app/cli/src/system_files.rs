@@ -139,10 +139,16 @@ pub(super) fn cmd_cp(scene: &mut CommandContext<'_>, args: &CopyArguments) -> Re
             }
         }
     }
+    let (name, is_only) = scene.handle.read(move |session| {
+        let name = session.volume(volume).map_or_else(String::new, |volume| volume.name.clone());
+        (name, session.volumes().count() == 1)
+    })?;
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::json!({"path": path}))?;
-    } else {
-        writeln!(scene.out, "{}", untrusted_text::escape_line(&path))?;
+        writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": name}))?;
+        return Ok(EXIT_DONE);
     }
+    // A path such as `other/Plan.md` would read as one in the volume `other`.
+    let place = if is_only { path } else { format!("{name}:{path}") };
+    writeln!(scene.out, "{}", untrusted_text::escape_line(&place))?;
     Ok(EXIT_DONE)
 }

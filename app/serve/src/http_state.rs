@@ -22,6 +22,7 @@ use futures_util::StreamExt;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::error::Category;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -381,7 +382,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
             return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
         let TextBody(text) = TextBody::from_request(request, state).await?;
-        let wrong = |error: serde_json::Error| ProblemDetails::unprocessable(format!("the body doesn't fit: {error}"));
+        let wrong = |error: serde_json::Error| match error.classify() {
+            Category::Data => ProblemDetails::unprocessable(format!("the body doesn't fit: {error}")),
+            Category::Io | Category::Syntax | Category::Eof => {
+                ProblemDetails::new(StatusCode::BAD_REQUEST, format!("the body isn't JSON: {error}"))
+            }
+        };
         serde_json::from_str(&text).map(JsonBody).map_err(wrong)
     }
 }

@@ -154,7 +154,7 @@ fn branches_stashes_conflicts_and_rejected_pushes() {
     run_in(&house, "notes", &["tag", "old", "HEAD~1"]).good();
     assert_eq!(git(&house.path("notes"), &["rev-parse", "old"]), git(&house.path("notes"), &["rev-parse", "HEAD~1"]));
     run_in(&house, "notes", &["tag", "bad name"]).refused(2, "not a valid tag name");
-    run_in(&house, "notes", &["tag", "--delete", "nowhere"]).refused(2, "not found");
+    run_in(&house, "notes", &["tag", "--delete", "nowhere"]).refused(2, "No branch, tag or commit is called nowhere.");
 
     // A lock that a killed program left is explained, and nothing is lost.
     house.write("notes/.git/index.lock", b"");

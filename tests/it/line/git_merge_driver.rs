@@ -147,6 +147,7 @@ fn it_is_installed_on_request_and_once() {
     let shown = run_in(&house, "", &["merge-driver", "--install", "notes"]);
     let said = String::from_utf8_lossy(&shown.out).into_owned();
     assert!(said.contains("+*.md merge=tracebook") && said.contains("git config merge.tracebook.driver"), "{said}");
+    assert!(said.contains("+++ b/") && !said.contains("+++ b//"), "{said}");
     shown.refused(2, "nothing was written");
     assert_eq!(house.read("notes/.gitattributes"), b"*.png binary");
     // By the volume's name, too.

@@ -587,3 +587,53 @@ fn outputs_of_cells_go_along_only_when_asked_for() {
     run_at(&house, "notes", &["status", "--with-outputs"]).refused(2, "--with-outputs goes with add and commit");
     run_at(&house, "W", &["add", "--with-outputs"]).refused(2, "no volume contains");
 }
+
+#[test]
+fn what_git_does_not_know_is_said_in_plain_words() {
+    let house = House::with(&[("a.md", "one\n")]);
+    let empty = house.path("empty");
+    std::fs::create_dir(&empty).expect("made");
+    git(&empty, &["init", "-q", "-b", "main"]);
+    let status = run_in(&house, "empty", &["status"]).good().text();
+    assert_eq!(status, "On main, no commit yet\nThere's nothing to commit.\n");
+    let notes = house.path("notes");
+    git(&notes, &["init", "-q", "-b", "main"]);
+    know_user(&notes);
+    git(&notes, &["add", "-A"]);
+    git(&notes, &["commit", "-qm", "First"]);
+    let is_said = |words: &[&str], about: &str| {
+        let done = run_in(&house, "notes", words).refused(2, about);
+        assert!(!done.err.contains("fatal") && !done.err.contains("literal"), "{}", done.err);
+    };
+    for (words, about) in [
+        (&["add", "b.md"][..], "There's no file or folder b.md here. The closest are: a.md."),
+        (&["commit", "-m", "B", "b.md"], "There's no file or folder b.md here. The closest are: a.md."),
+        (&["restore", "--staged", "b.md"], "no file or folder b.md here"),
+        (&["switch", "nowhere"], "No branch, tag or commit is called nowhere."),
+        (&["merge", "nowhere"], "No branch, tag or commit is called nowhere."),
+        (&["rebase", "nowhere"], "No branch, tag or commit is called nowhere."),
+        (&["branch", "idea", "nowhere"], "No branch, tag or commit is called nowhere."),
+        (&["branch", "nowhere", "--delete"], "No branch, tag or commit is called nowhere."),
+        (&["tag", "v1", "nowhere"], "No branch, tag or commit is called nowhere."),
+        (&["stash", "pop"], "There's no stash with this number."),
+        (&["stash", "drop", "7"], "There's no stash with this number."),
+        (&["fetch"], "the repository has no remote"),
+        (&["pull"], "the repository has no remote"),
+        (&["blame"], "name the file"),
+        (&["switch"], "name the branch"),
+        (&["clone", "../notes", "copy", "--depth", "0"], "at least 1"),
+    ] {
+        is_said(words, about);
+    }
+    assert!(!house.path("notes/copy").exists());
+    git(&house.path(""), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+    git(&notes, &["remote", "add", "origin", "../remote.git"]);
+    is_said(&["pull"], "This branch follows no branch of a remote");
+    run_in(&house, "notes", &["push"]).good();
+    run_in(&house, "notes", &["pull"]).good();
+    // A branch may follow one of its own repository, without any remote.
+    git(&notes, &["remote", "remove", "origin"]);
+    git(&notes, &["switch", "-qc", "idea"]);
+    git(&notes, &["branch", "-q", "--set-upstream-to=main"]);
+    run_in(&house, "notes", &["pull"]).good();
+}

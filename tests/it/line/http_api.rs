@@ -764,6 +764,8 @@ fn requests_that_do_not_fit_are_refused_by_name() {
     let server = Server::new(&house);
     server.get(&all, "/api/v1/volumes?limit=many").refused(400, "the query doesn't fit: limit: ");
     server.get(&all, "/api/v1/search?query=hull&order=up").refused(400, "unknown field `order`");
+    let json = [("Content-Type", "application/json")];
+    server.send(&all, "POST", "/api/v1/todos/check", &json, "{\"volume\":").refused(400, "the body isn't JSON");
     // A search that reads a filter as a word says so, as on the command line.
     let odd = server.get(&all, "/api/v1/search?query=hull%20in:nowhere").code(200).json();
     assert!(odd["messages"].as_str().is_some_and(|said| said.contains("no “nowhere”")), "{odd}");

@@ -406,6 +406,7 @@ fn install_shows_the_change_of_each_program_and_writes_nothing_without_a_yes() {
         let text = shown.text();
         assert!(text.contains(file) && text.contains(&format!("\"{key}\"")), "{program}: {text}");
         assert!(text.contains("--allow-write=ask"), "{program}: {text}");
+        assert!(text.contains("+++ b/") && !text.contains("+++ b//"), "{program}: {text}");
         assert!(!house.path(file).exists(), "{program}");
         // There is one: only the addition is shown, and every byte stays.
         let old = "{\n  \"mine\": [1, 2],\n  \"other\": {\"a\": true}\n}\n";

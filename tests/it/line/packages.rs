@@ -495,7 +495,7 @@ fn hostile_packages_are_refused_and_write_nothing() {
         &tar_of(&[manifest, ("agents/a.md", Regular, AGENT.replace("skipper", "assistant").as_bytes())]),
     );
     refuse(
-        "permits: its agents may call every tool",
+        "permits: its agents may call every tool. List `tools` in each agent, or permit `agents: [all]`",
         &tar_of(&[manifest, ("agents/a.md", Regular, b"---\nname: all\n---\nx\n")]),
     );
     refuse(

@@ -3,6 +3,7 @@
 
 use super::agents::{Said, house, model};
 use super::meaning::serve;
+use crate::program::{finish, until};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,32 @@ fn last(body: &Value) -> String {
 fn assert_plain(what: &str, text: &str) {
     let bad = text.chars().find(|c| *c != '\n' && *c != '\t' && text::untrusted_text::is_unsafe_char(*c));
     assert!(bad.is_none(), "{what}: {bad:?} in {text:?}");
+}
+
+#[test]
+fn a_question_without_an_answer_ends_its_line() {
+    let called = Arc::new(AtomicUsize::new(0));
+    let calls = called.clone();
+    let address = model(move |turn, body| -> Said {
+        calls.fetch_add(1, Ordering::Relaxed);
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "ls"}))]),
+            _ => (last(body), Vec::new()),
+        }
+    });
+    let house = house(&address, &[("a.md", "# A\n")]);
+    let command = house.command(&["ask", "go"]);
+    let done = std::thread::scope(|scope| {
+        let running = scope.spawn(move || finish(command, b""));
+        until("the model is asked", || called.load(Ordering::Relaxed) > 0);
+        let waiting = || house.run(&["approvals", "--json"]).good().lines();
+        until("it waits for the user", || !waiting().is_empty());
+        let name = waiting()[0]["name"].as_str().expect("a name").to_owned();
+        house.run(&["approvals", &name, "--deny"]).good();
+        running.join().expect("ended")
+    });
+    let (question, rest) = done.err.split_once(": \n").unwrap_or_else(|| panic!("{}", done.err));
+    assert!(question.contains("Allow? [y]es") && rest.contains(": waits for `tracebook approvals "), "{}", done.err);
 }
 
 #[test]

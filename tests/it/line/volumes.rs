@@ -145,6 +145,8 @@ fn system_is_read_and_never_written() {
     assert_eq!(house.run(&["cp", "system/agents/qa.md"]).good().text(), "components/agents/qa.md\n");
     assert_eq!(house.read("notes/components/agents/qa.md"), text.as_bytes());
     house.run(&["cp", "system/agents/qa.md"]).refused(2, "already exists");
+    let near = "there is no file “agents/qq.md” in System. The closest are: system/agents/qa.md, ";
+    house.run(&["cat", "system/agents/qq.md"]).refused(2, near);
     house.run(&["cp", "system/config.yaml", "defaults.yaml"]).good();
     assert!(house.path("notes/defaults.yaml").exists());
     // A copy of a note is a note, as after `mv`.
@@ -273,6 +275,9 @@ fn the_path_of_a_new_file_is_understood_as_tools_understand_it() {
         house.run(words).good();
         assert!(house.path(made).exists(), "{words:?} didn't make {made}");
     }
+    // What is said is no path of the volume `other`, although the folder is called so.
+    assert_eq!(house.run(&["cp", "other:y", "other/z"]).good().text(), "notes:other/z.md\n");
+    assert_eq!(house.cat("notes:other/z.md"), b"y\n");
     house.run(&["new", "--volume", "notes", &elsewhere]).refused(2, "in another volume than notes");
     house.run(&["new", "other:"]).refused(2, "name the new note, too");
     house.run(&["new", "/etc/x.md"]).refused(2, "leave out .. and the leading /");
@@ -310,7 +315,7 @@ fn a_note_is_named_on_the_command_line_as_for_tools() {
     }
     let done = house.run(&["cat", "same_name"]).refused(2, "name one: notes:y1/Same Name.md, notes:y2/Same Name.md, ");
     assert!(done.err.ends_with("notes:y3/Same Name.md, and 2 more\n"), "{}", done.err);
-    house.run(&["cat", "Notes/sub/deap.md"]).refused(2, "The closest are: sub/deep.md");
+    house.run(&["cat", "Notes/sub/deap.md"]).refused(2, "The closest are: notes/sub/deep.md, ");
 }
 
 #[test]

@@ -534,7 +534,10 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
     scene.errors.write_all(words.as_bytes())?;
     scene.errors.flush()?;
     loop {
-        let Some(line) = run_cells::read_line(scene.input)? else { return Ok(false) };
+        let Some(line) = run_cells::read_line(scene.input)? else {
+            writeln!(scene.errors)?; // what follows isn't an answer
+            return Ok(false);
+        };
         let word = line.trim();
         let (allowed, scope) = match word.to_lowercase().as_str() {
             _ if asks => (true, DecisionScope::Once),

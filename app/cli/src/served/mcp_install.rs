@@ -69,7 +69,8 @@ pub(super) fn install(
     }
     if !json {
         let before = old.is_some().then_some(text.as_str());
-        let changes = text::diff::unified_diff(&path.display().to_string(), before, Some(&new));
+        let name = path.display().to_string();
+        let changes = text::diff::unified_diff(name.trim_start_matches('/'), before, Some(&new));
         writeln!(out, "{}", untrusted_text::escape_block(&changes))?;
         out.flush()?;
     }

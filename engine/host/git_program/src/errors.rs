@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 const MAX_MESSAGE_LINES: usize = 6;
 /// Maximum number of files that an error names.
 const MAX_NAMED_FILES: usize = 10;
+/// What stands before a path that Git takes as it is, without wildcards.
+pub(crate) const LITERAL_MARK: &str = ":(literal)";
 
 /// Why an operation of Git failed.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +136,21 @@ pub enum GitProgramError {
         /// The folder.
         folder: PathBuf,
     },
+    /// Git knows no file that is called so.
+    #[error("There's no file or folder {0} here.")]
+    NoFile(String),
+    /// No branch, tag or commit is called so.
+    #[error("No branch, tag or commit is called {0}. `git branch` lists the branches, `git tag` the tags.")]
+    NoRevision(String),
+    /// There's no stash with the number.
+    #[error("There's no stash with this number. `git stash list` lists them.")]
+    NoStash,
+    /// The branch follows no branch of a remote.
+    #[error(
+        "This branch follows no branch of a remote, so there's nothing to pull. Push it first, or choose one with `git \
+         branch --set-upstream-to=REMOTE/BRANCH`."
+    )]
+    NoUpstream,
     /// Another error, in Git's words.
     #[error("Git failed: {0}")]
     Other(String),
@@ -170,6 +187,34 @@ pub(crate) fn conflicting_files(output: &str) -> Vec<String> {
     files
 }
 
+/// Returns the file that Git doesn't know, without the mark that this crate puts before names.
+fn unknown_file(messages: &str) -> Option<String> {
+    messages.lines().find_map(|line| {
+        let (_, rest) = line.split_once("pathspec '")?;
+        let (file, _) = rest.rsplit_once("' did not match any file")?;
+        Some(file.strip_prefix(LITERAL_MARK).unwrap_or(file).to_owned())
+    })
+}
+
+/// Returns the branch, tag or commit that Git doesn't know.
+fn unknown_revision(messages: &str) -> Option<String> {
+    let around = [
+        ("fatal: invalid reference: ", ""),
+        ("fatal: invalid upstream '", "'"),
+        ("fatal: not a valid object name: '", "'"),
+        ("fatal: Not a valid object name: '", "'."),
+        ("fatal: Failed to resolve '", "' as a valid ref."),
+        ("merge: ", " - not something we can merge"),
+        ("error: branch '", "' not found"),
+        ("error: branch '", "' not found."),
+        ("error: tag '", "' not found."),
+    ];
+    let named = |line: &str, (start, end): (&str, &str)| {
+        line.strip_prefix(start)?.strip_suffix(end).filter(|name| !name.is_empty()).map(str::to_owned)
+    };
+    messages.lines().find_map(|line| around.iter().find_map(|words| named(line.trim_end(), *words)))
+}
+
 /// Returns the error that Git's messages mean.
 pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgramError {
     let has = |words: &[&str]| words.iter().any(|words| messages.contains(words) || output.contains(words));
@@ -197,7 +242,15 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
     if let Some(lock) = remote_lock(messages) {
         return GitProgramError::RemoteLocked { lock };
     }
-    if has(&["dubious ownership"]) {
+    if let Some(file) = unknown_file(messages) {
+        GitProgramError::NoFile(file)
+    } else if let Some(name) = unknown_revision(messages) {
+        GitProgramError::NoRevision(name)
+    } else if has(&["log for 'stash' only has", "error: stash@{"]) {
+        GitProgramError::NoStash
+    } else if has(&["There is no tracking information for the current branch"]) {
+        GitProgramError::NoUpstream
+    } else if has(&["dubious ownership"]) {
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
         GitProgramError::Nobody

@@ -423,7 +423,7 @@ impl GitOperation {
 
 /// Returns a path that Git takes as it is, without wildcards.
 fn literal(file: &str) -> String {
-    format!(":(literal){file}")
+    format!("{}{file}", errors::LITERAL_MARK)
 }
 
 /// Runs an operation in a folder, and returns what Git printed.

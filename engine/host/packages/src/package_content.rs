@@ -118,8 +118,12 @@ impl PackageContent {
         let (needed, tools) = check_parts(&files)?;
         let missing = needed.beyond(&manifest.permissions);
         if !missing.is_empty() {
+            let advice = match missing.agents.contains(ALL_TOOLS) {
+                true => format!(". List `tools` in each agent, or permit `agents: [{ALL_TOOLS}]`"),
+                false => String::new(),
+            };
             return Err(PackageError::Malformed(format!(
-                "its content does more than {MANIFEST_FILE} permits: {}",
+                "its content does more than {MANIFEST_FILE} permits: {}{advice}",
                 missing.describe().join("; ")
             )));
         }

@@ -9,6 +9,8 @@ use git2::{Branch, BranchType, ConfigLevel, DiffOptions, ErrorCode, ObjectType, 
 pub const MAX_BLAME_FILE_BYTES: u64 = 4 << 20;
 /// Maximum number of branches and stashes in a list.
 pub const MAX_LISTED_REFERENCES: usize = 2_000;
+/// What is said where a remote is needed.
+const NO_REMOTE: &str = "the repository has no remote; `git remote add origin URL` adds one";
 
 /// The current branch, and how it stands to its remote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -197,6 +199,17 @@ impl RepositoryFolder {
         Ok(Some((self.default_remote()?, branch)))
     }
 
+    /// Refuses to fetch where there's no remote. A branch may follow one of its own repository, which needs none.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's none.
+    pub fn refuse_without_remote(&self) -> Result<(), VcsError> {
+        match self.repository.remotes()?.is_empty() && self.branch_state()?.upstream.is_none() {
+            true => Err(VcsError::Refused(NO_REMOTE.to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the remote that is used when none is named: `origin`, or the only one.
     ///
     /// # Errors
@@ -207,9 +220,7 @@ impl RepositoryFolder {
         match names.as_slice() {
             names if names.iter().any(|name| name == "origin") => Ok("origin".to_owned()),
             [only] => Ok(only.clone()),
-            [] => {
-                Err(VcsError::Refused("the repository has no remote; `git remote add origin URL` adds one".to_owned()))
-            }
+            [] => Err(VcsError::Refused(NO_REMOTE.to_owned())),
             [..] => Err(VcsError::Refused(format!(
                 "the repository has several remotes and none is called origin: {}",
                 names.join(", ")
