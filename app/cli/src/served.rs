@@ -331,6 +331,7 @@ pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut 
             link.close();
             done.map(|()| EXIT_DONE).map_err(CliError::usage)
         }
+        ("serve", Some(_)) => Err(CliError::usage("mcp serve takes no name")),
         ("install", Some(program)) => mcp_install::install(folder, program, args, json, out),
         ("install", None) => Err(CliError::usage(format!("name a program: {}", mcp_install::program_names()))),
         (what @ ("tools" | "call" | "prompts" | "resources" | "login" | "logout"), _) => {

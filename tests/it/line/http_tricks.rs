@@ -417,3 +417,13 @@ fn no_request_is_smuggled_within_another() {
     }
     server.end();
 }
+
+#[test]
+fn a_token_for_a_volume_that_is_not_there_comes_with_a_warning() {
+    let house = notes();
+    let made = house.run(&["tokens", "create", "ours", "--volume", "notes"]).code(0);
+    assert!(!made.err.contains("no volume"), "{}", made.err);
+    let made = house.run(&["tokens", "create", "theirs", "--volume", "Notes"]).code(0);
+    let warning = "there is no volume “Notes”, so this token reaches nothing yet; there are: notes";
+    assert!(made.err.contains(warning), "{}", made.err);
+}

@@ -421,6 +421,7 @@ fn install_shows_the_change_of_each_program_and_writes_nothing_without_a_yes() {
     }
     house.run(&["mcp", "install", "zed", "--allow-write=maybe", "--yes"]).refused(2, "not “maybe”");
     house.run(&["mcp", "--allow-write=maybe"]).refused(2, "--allow-write is ask");
+    house.run(&["mcp", "serve", "zed"]).refused(2, "mcp serve takes no name");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::json;
 use serve::{AccessToken, PairingLink, TokenGrant, TokenScope, TokenStore};
 use std::io::Write;
 use std::path::Path;
+use store::disk::read_marker;
 use text::untrusted_text;
 
 /// Number of days after which a token expires, if nothing else is said.
@@ -55,6 +56,20 @@ fn token_line(token: &AccessToken) -> String {
     format!("{}  {scopes}{volume}  {end}  {}{browser}", token.id, untrusted_text::escape_line(&token.name))
 }
 
+/// Warns that no volume is called as the one of a new token. There may be one later.
+fn warn_about_volume(folder: &Path, volume: &str) {
+    // Other commands report a workspace that can't be read.
+    let mounts = read_marker(folder).ok().flatten().unwrap_or_default();
+    if mounts.iter().any(|mount| mount.name == volume) {
+        return;
+    }
+    let mut names: Vec<&str> = mounts.iter().map(|mount| mount.name.as_str()).collect();
+    names.sort_unstable();
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let warning = format!("there is no volume “{volume}”, so this token reaches nothing yet; there are: {known}");
+    eprintln!("tracebook: {}", untrusted_text::escape_line(&warning));
+}
+
 /// Runs `cmd_tokens`. It needs no open workspace.
 pub(crate) fn cmd_tokens(
     folder: &Path,
@@ -76,6 +91,9 @@ pub(crate) fn cmd_tokens(
             }
         }
         ("create", Some(name)) => {
+            if let Some(volume) = &args.volume {
+                warn_about_volume(folder, volume);
+            }
             let days = number_option("days", args.days.as_deref())?.unwrap_or(DEFAULT_TOKEN_DAYS).min(MAX_TOKEN_DAYS);
             let days = i64::try_from(days).unwrap_or(0);
             let grant = TokenGrant {
