@@ -149,6 +149,12 @@ impl Owner {
         assert!(ack.ends_with(",\"durable\":true}"), "{ack}");
     }
 
+    /// Sends a signal to its process, such as `-STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("`kill` runs");
+        assert!(sent.success(), "{name}");
+    }
+
     /// Closes its input.
     pub(crate) fn close(&mut self) {
         drop(self.input.take());

@@ -201,7 +201,7 @@ async fn serve_socket(
             Some(_) = running.join_next(), if !running.is_empty() => continue,
             _ = pings.tick() => {
                 match calls.token_id() {
-                    None if opened.elapsed() >= INIT_TIMEOUT => {
+                    None if opened.elapsed() >= INIT_TIMEOUT && !calls.is_beginning() => {
                         break (close_code::POLICY, "call init with a token as apiKey first");
                     }
                     Some(token) if !state.tokens.holds(&token, unix_millis()) => {

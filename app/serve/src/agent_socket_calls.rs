@@ -118,6 +118,8 @@ struct SocketState {
     /// Its place among the front ends; before `init`, among those who haven't said yet who they are.
     place: Option<FrontEndPlace>,
     has_init: bool,
+    /// Whether an `init` with a valid token is under way.
+    is_beginning: bool,
     volume: Option<String>,
     /// The only model that is asked.
     model: Option<String>,
@@ -192,6 +194,11 @@ impl SocketCalls {
     /// Returns the id of the client's token.
     pub(crate) fn token_id(&self) -> Option<String> {
         self.own().token.as_ref().map(|token| token.id.clone())
+    }
+
+    /// Returns whether an `init` with a valid token is under way.
+    pub(crate) fn is_beginning(&self) -> bool {
+        self.own().is_beginning
     }
 
     /// Performs a call, and records it.
@@ -285,6 +292,15 @@ impl SocketCalls {
                 self.own().token.clone().ok_or_else(|| SocketCallError::new(NOT_ALLOWED, why))?
             }
         };
+        // It may take long until the workspace is open.
+        self.own().is_beginning = true;
+        let begun = self.begin(given, token).await;
+        self.own().is_beginning = false;
+        begun
+    }
+
+    /// Begins with a token that is known.
+    async fn begin(&self, given: InitParams, token: AccessToken) -> Result<Value, SocketCallError> {
         let caller = ApiCaller { state: self.state.clone(), token: token.clone() };
         Self::require(&caller, TokenScope::Agent)?;
         let volume = caller.project(given.volume).await?;

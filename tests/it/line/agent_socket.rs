@@ -310,6 +310,26 @@ fn what_a_front_end_may_not_do_is_refused() {
     assert_eq!(silent.end(), 1_008);
 }
 
+/// A front end in a browser sends its token with `init`. It isn't taken for one that hasn't called because the workspace
+/// takes longer to answer than a client without a token may wait.
+#[test]
+fn a_front_end_that_has_called_init_is_not_cut_off_while_the_workspace_is_busy() {
+    let house = notes();
+    let key = token(&house, "agent", &["--scopes", "agent"]);
+    let owner = house.owner("Boat.md");
+    let server = Server::new(&house);
+    owner.signal("-STOP");
+    let mut front = FrontEnd::new(&server);
+    front.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "init", "params": init(&key)}).to_string());
+    let mut silent = FrontEnd::new(&server);
+    assert_eq!(silent.end(), 1_008, "it never called init");
+    owner.signal("-CONT");
+    assert_eq!(front.read().expect("an answer")["result"]["volume"], Value::Null);
+    front.told("ready");
+    owner.end();
+    server.end();
+}
+
 /// Makes a repository at `folder` with one note.
 fn make_repository(folder: &std::path::Path) {
     let git = |words: &[&str]| {
