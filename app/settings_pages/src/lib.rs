@@ -22,6 +22,7 @@ pub mod volumes;
 use engine::commands::CommandId;
 use engine::keymap::KeymapPreset;
 use engine::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
+use std::collections::BTreeMap;
 use store::DocId;
 
 /// A change of the settings, or an action on their pages.
@@ -111,8 +112,8 @@ pub enum SettingsChange {
     ServeDevices(bool),
     /// Sets a command's keys; `None` restores those of the preset.
     Keys(CommandId, Option<Vec<String>>),
-    /// Restores all keys of the preset.
-    NoKeys,
+    /// The keys that the user has set, by command; none restores all keys of the preset.
+    AllKeys(BTreeMap<String, Vec<String>>),
 }
 
 impl SettingsChange {
@@ -166,7 +167,7 @@ impl SettingsChange {
             }
             SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
             SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
-            SettingsChange::NoKeys => settings.keys.clear(),
+            SettingsChange::AllKeys(keys) => settings.keys = keys,
             SettingsChange::ServePrograms(on) => settings.serves_programs = on,
             SettingsChange::ServerAddress(address) => settings.server_address = address,
             SettingsChange::ServeDevices(on) => {

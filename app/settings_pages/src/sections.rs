@@ -259,7 +259,7 @@ where
 
 /// Draws a button that clears something, and once it's cleared, one that restores it. Returns what it is afterwards if
 /// the button was clicked.
-pub(crate) fn clear_button<T>(ui: &mut Ui, (clear, restore): (&str, &str), kept: &T) -> Option<T>
+pub fn clear_button<T>(ui: &mut Ui, (clear, restore): (&str, &str), kept: &T) -> Option<T>
 where
     T: Clone + Default + PartialEq + Send + Sync + 'static,
 {

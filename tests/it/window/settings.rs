@@ -174,6 +174,9 @@ fn keys_are_changed_by_pressing_them() {
     click(&mut window, "Reset all keys");
     window.get_by_label("Go to note: Ctrl+P");
     assert!(settings(&window).keys.is_empty());
+    click(&mut window, "Restore keys");
+    window.get_by_label("Go to note: F8");
+    assert!(!settings(&window).keys.is_empty());
 }
 
 #[test]
