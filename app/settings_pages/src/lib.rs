@@ -21,7 +21,7 @@ pub mod volumes;
 
 use engine::commands::CommandId;
 use engine::keymap::KeymapPreset;
-use engine::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
+use engine::{ColorTheme, EnterInsertion, FirstStep, ReducedMotion, Settings, TreeOrder};
 use std::collections::BTreeMap;
 use store::DocId;
 
@@ -34,8 +34,8 @@ pub enum SettingsChange {
     CustomTheme(String),
     /// Whether high contrast is on.
     Contrast(bool),
-    /// Whether reduced motion is on.
-    ReduceMotion(bool),
+    /// Whether motion is reduced.
+    ReduceMotion(ReducedMotion),
     /// Scale of the whole window.
     Scale(f32),
     /// Size of a note's text relative to the rest.
@@ -123,7 +123,7 @@ impl SettingsChange {
             SettingsChange::Theme(theme) => settings.theme = theme,
             SettingsChange::CustomTheme(name) => settings.custom_theme = name,
             SettingsChange::Contrast(contrast) => settings.contrast = contrast,
-            SettingsChange::ReduceMotion(on) => settings.reduce_motion = on,
+            SettingsChange::ReduceMotion(choice) => settings.reduce_motion = choice,
             SettingsChange::Scale(scale) => settings.scale = scale,
             SettingsChange::Text(text) => settings.text_scale = text,
             SettingsChange::Left(open) => settings.left_open = open,
