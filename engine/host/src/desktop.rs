@@ -10,6 +10,7 @@ use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
 use ashpd::desktop::notification::{Notification, NotificationProxy};
 use ashpd::desktop::print::{PrintOptions, PrintProxy};
+use ashpd::desktop::settings::{ColorScheme, ReducedMotion, Settings};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,6 +85,36 @@ pub fn show_notification(title: &str, body: &str) -> anyhow::Result<()> {
         tracing::info!("the desktop shows no notifications: {error}");
         anyhow!("the desktop shows no notifications: {error}")
     })
+}
+
+/// How the desktop looks; what it doesn't say is false.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DesktopLook {
+    /// Whether it's dark.
+    pub is_dark: bool,
+    /// Whether it avoids motion.
+    pub reduces_motion: bool,
+}
+
+/// Asks how the desktop looks.
+pub type DesktopLookReader = Arc<dyn Fn() -> DesktopLook + Send + Sync>;
+
+/// Asks the desktop's portal how it looks.
+pub fn read_look() -> DesktopLook {
+    let asked = async {
+        let settings = Settings::new().await?;
+        let reduces_motion = match settings.reduced_motion().await {
+            Ok(motion) => motion == ReducedMotion::ReducedMotion,
+            // Older desktops have only GNOME's own key.
+            Err(_) => {
+                let moves = settings.read::<bool>("org.gnome.desktop.interface", "enable-animations").await;
+                moves.is_ok_and(|moves| !moves)
+            }
+        };
+        let is_dark = settings.color_scheme().await.is_ok_and(|scheme| scheme == ColorScheme::PreferDark);
+        Ok::<_, ashpd::Error>(DesktopLook { is_dark, reduces_motion })
+    };
+    pollster::block_on(asked).unwrap_or_default()
 }
 
 /// What exists at a typed path.

@@ -81,8 +81,20 @@ fn the_kernel_has_a_menu() {
     until(&mut window, "the cell has run", |window| window.query_by_label("Python idle").is_some());
     window.get_by_label("Python idle").click();
     window.run();
+    window.get_by_label("Variables are lost. There’s no undo.");
     window.get_by_role_and_label(Role::MenuItem, "Restart").click();
     until(&mut window, "the kernel is off", |window| window.query_by_label("Python off").is_some());
+    window.get_by_label_contains("Dismiss: The kernel restarts. Its variables are lost");
+}
+
+#[test]
+fn the_menu_of_a_kernel_that_saves_variables_says_where_a_restart_leaves_them() {
+    let bench = Bench::new(&[("A.md", "---\nkernel: science\n---\n```python\n1\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Menu of cell 1").click();
+    window.run();
+    window.get_by_role_and_label(Role::MenuItem, "Restart kernel");
+    window.get_by_label("“Saved states…” brings variables back.");
 }
 
 #[test]

@@ -271,9 +271,7 @@ impl AppWindow {
             WindowCommand::Stop => {
                 self.host.note_command(&mut self.notices, on_note(|note| Command::Interrupt { note }))
             }
-            WindowCommand::Restart => {
-                self.host.note_command(&mut self.notices, on_note(|note| Command::RestartKernel { note }))
-            }
+            WindowCommand::Restart => self.host.restart_kernel(&mut self.notices, note),
             WindowCommand::UndoRun { redo } => {
                 let to = if redo { KernelStateMove::Redo } else { KernelStateMove::Undo };
                 self.host.note_command(&mut self.notices, note.map(|note| Command::MoveState { note, to }))

@@ -1,5 +1,6 @@
 //! The link to the host: reads the session and sends commands.
 
+use crate::shell::desktop_look::DesktopLookWatch;
 use crate::shell::notice_state::NoticeState;
 use anyhow::{anyhow, bail};
 use engine::{Command, FirstStep, Note, Session};
@@ -57,6 +58,8 @@ pub(crate) struct HostLink {
     pub(crate) file_opener: Option<FileOpener>,
     /// Shows notifications of the desktop, if there's one.
     pub(crate) notifier: Option<DesktopNotifier>,
+    /// Follows how the desktop looks, if there's one.
+    pub(crate) look: DesktopLookWatch,
     /// Whether cells, runs and schedules may start, and tabs are restored and saved.
     pub(crate) safe_mode: SafeMode,
     /// Prints a PDF file, if the system can.
