@@ -607,7 +607,8 @@ impl ScienceKernel {
         self.report_unchanged_state(header);
     }
 
-    /// Returns from the branch of an agent's cell, and ends the process if not even an empty state can be made.
+    /// Returns from the branch of an agent's cell. If the user's variables can't be loaded, the process ends, and the
+    /// next one tries again.
     fn return_to_own_branch(&mut self) {
         if let Err(why) = self.end_visit() {
             eprintln!("tracebook kernel: {why}");
