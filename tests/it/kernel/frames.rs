@@ -105,8 +105,8 @@ fn frames_of_polars_are_shown_with_types_that_csv_lacks() {
 fn frames_of_pandas_are_shown_with_levels_of_names_and_long_texts() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(mut kernel) = kernel_in("TRACEBOOK_TUTORIALS_ENVIRONMENT", folder.path()) else { return };
-    let sales = "import pandas as pd\n\
-                 sales = pd.DataFrame({'city': ['N', 'S', 'S'], 'price': [1.5, 2, 4], 'day': pd.to_datetime([day] * 3)})\n\
+    let sales = "import pandas as pd\ndays = pd.to_datetime([day] * 3)\n\
+                 sales = pd.DataFrame({'city': ['N', 'S', 'S'], 'price': [1.5, 2, 4], 'day': days})\n\
                  class Places(pd.DataFrame): pass";
     assert_eq!(kernel.run(sales), "ok");
     let levels = shown(&mut kernel, "sales.groupby('city').agg({'price': ['mean', 'max'], 'day': ['min']})").0;
