@@ -236,8 +236,8 @@ fn open_forkable(project: &Path) -> Result<Option<RepositoryFolder>, ForkError> 
     // Git runs these whatever folder of hooks it's told to use.
     if let Some(hook) = repository.program_settings()?.iter().find(|name| name.starts_with("hook.")) {
         return Err(ForkError::Refused(format!(
-            "the repository's own .git/config names a hook ({hook}), and no hook runs for a fork; move it to your own Git \
-             configuration first"
+            "the repository's own .git/config names a hook ({hook}), and no hook runs for a fork; move it to your own \
+             Git configuration first"
         )));
     }
     let is_conflict = |change: &vcs::FileChange| change.unstaged == Some(FileChangeKind::Conflicted);
