@@ -19,7 +19,7 @@ use editor::note_editor::{EditContext, Editor};
 use editor::{figure, spelling};
 use eframe::egui;
 use host::Driver;
-use host::desktop::{DesktopLookReader, DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
+use host::desktop::{DesktopLookReader, DesktopNotifier, FileChooser, FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::logging::FrameLog;
 use notebook::collection;
@@ -103,6 +103,7 @@ impl AppWindow {
                 driver,
                 folder_chooser: None,
                 new_file_chooser: None,
+                file_chooser: None,
                 file_opener: None,
                 notifier: None,
                 look: DesktopLookWatch::default(),
@@ -191,8 +192,13 @@ impl AppWindow {
     }
 
     /// Sets the dialog for a new file that **Browse…** shows.
-    pub fn use_new_file_chooser(&mut self, chooser: NewFileChooser) {
+    pub fn use_new_file_chooser(&mut self, chooser: FileChooser) {
         self.host.new_file_chooser = Some(chooser);
+    }
+
+    /// Sets the dialog for an existing file that **Browse…** shows.
+    pub fn use_file_chooser(&mut self, chooser: FileChooser) {
+        self.host.file_chooser = Some(chooser);
     }
 
     /// Sets the function that **Print…** calls.

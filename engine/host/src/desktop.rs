@@ -1,4 +1,4 @@
-//! Services of the desktop: choosers of folders and new files, opening files in other programs, printing,
+//! Services of the desktop: choosers of folders and files, opening files in other programs, printing,
 //! notifications, and completion of typed paths.
 //!
 //! All of them wait for disks, other programs or people, so call them on a separate thread.
@@ -44,14 +44,23 @@ pub fn choose_folder() -> PathChoice {
     chosen_path(pollster::block_on(asked))
 }
 
-/// Shows a chooser for a new file with this proposed path, and waits for the user.
-pub type NewFileChooser = Arc<dyn Fn(&Path) -> PathChoice + Send + Sync>;
+/// Shows a chooser for a file with this proposed path, and waits for the user.
+pub type FileChooser = Arc<dyn Fn(&Path) -> PathChoice + Send + Sync>;
 
 /// Shows the desktop portal's dialog for a new file, and waits for the user.
 pub fn choose_new_file(proposed: &Path) -> PathChoice {
     let asked = async {
         let name = proposed.file_name().and_then(|name| name.to_str());
         let request = SelectedFiles::save_file().title("Save as").accept_label("Save").current_name(name);
+        request.current_folder::<&Path>(proposed.parent())?.send().await?.response()
+    };
+    chosen_path(pollster::block_on(asked))
+}
+
+/// Shows the desktop portal's dialog for an existing file in the folder of this one, and waits for the user.
+pub fn choose_file(proposed: &Path) -> PathChoice {
+    let asked = async {
+        let request = SelectedFiles::open_file().title("Choose a file").accept_label("Choose");
         request.current_folder::<&Path>(proposed.parent())?.send().await?.response()
     };
     chosen_path(pollster::block_on(asked))

@@ -5,7 +5,7 @@ use crate::shell::notice_state::NoticeState;
 use anyhow::{anyhow, bail};
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
-use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
+use host::desktop::{DesktopNotifier, FileChooser, FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::science_pack::SciencePack;
 use host::source_control::SourceControl;
@@ -53,7 +53,9 @@ pub(crate) struct HostLink {
     /// The system's folder chooser, if it has one.
     pub(crate) folder_chooser: Option<FolderChooser>,
     /// The system's dialog for new files, if it has one.
-    pub(crate) new_file_chooser: Option<NewFileChooser>,
+    pub(crate) new_file_chooser: Option<FileChooser>,
+    /// The system's dialog for existing files, if it has one.
+    pub(crate) file_chooser: Option<FileChooser>,
     /// Opens files with other programs, if there's a desktop.
     pub(crate) file_opener: Option<FileOpener>,
     /// Shows notifications of the desktop, if there's one.
