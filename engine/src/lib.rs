@@ -42,5 +42,5 @@ pub use session::{
 pub use staleness::{Reactivity, StaleReason};
 pub use text::time::UnixMillis;
 pub use user_settings::pane_layout::{NotePosition, TabArrangement};
-pub use user_settings::settings::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
+pub use user_settings::settings::{ColorTheme, EnterInsertion, FirstStep, ReducedMotion, Settings, TreeOrder};
 pub use user_settings::{keymap, settings};

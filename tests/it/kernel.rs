@@ -7,6 +7,8 @@ mod asking;
 #[cfg(target_os = "linux")]
 mod environment;
 mod figures;
+#[cfg(target_os = "linux")]
+mod frames;
 mod ipython_syntax;
 pub(crate) mod jupyter;
 mod jupyter_displays;

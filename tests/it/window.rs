@@ -30,6 +30,8 @@ mod github_folders;
 mod help;
 mod history;
 mod insets;
+#[cfg(target_os = "linux")]
+mod interpreters;
 mod kernel_forks;
 mod keystrokes;
 mod left_panel;

@@ -30,7 +30,7 @@ pub(super) fn choose_python(scene: &CommandContext<'_>, note: DocId, path: Optio
     let interpreter = match path {
         Some(path) => {
             let shared = place_of(scene, note)?.shared;
-            let found = python::check_interpreter(&scene.folder.join(path), &shared);
+            let found = host::check_interpreter(&scene.folder.join(path), &shared);
             Some(found.map_err(|why| CliError::usage(why.to_string()))?)
         }
         None => None,

@@ -462,8 +462,8 @@ fn ensure_ordered(scene: &CommandContext<'_>, (volume, task): (DocId, &RunTask),
     }
 }
 
-/// Applies a decision of the owner, if it's about a request as the owner saw it. Returns whether it was applied; if not,
-/// the work that it's about may still be continued here.
+/// Applies a decision of the owner, if it's about a request as the owner saw it. Returns whether it was applied; if
+/// not, the work that it's about may still be continued here.
 fn apply_decision(
     scene: &CommandContext<'_>,
     client: &WorkClient,

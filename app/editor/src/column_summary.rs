@@ -54,7 +54,7 @@ impl TableData {
             false => format!("{} to {}", short(least), short(greatest)),
         };
         let uncounted =
-            if uncounted > 0 { format!(", {} too large", format_thousands(uncounted)) } else { String::new() };
+            if uncounted > 0 { format!(", {} NaN or infinite", format_thousands(uncounted)) } else { String::new() };
         let text = text + &empty(empties) + &uncounted;
         // Half of each, because the difference of two numbers may be too large to be one.
         let range = greatest / 2.0 - least / 2.0;
@@ -165,7 +165,7 @@ mod tests {
         let huge = summary("n\n-1.7e308\n1.7e308\n1e999\n");
         assert_eq!(
             (huge.text.as_str(), counts(&huge)[0], counts(&huge)[19]),
-            ("-1.700e308 to 1.700e308, 1 too large", 1, 1)
+            ("-1.700e308 to 1.700e308, 1 NaN or infinite", 1, 1)
         );
     }
 

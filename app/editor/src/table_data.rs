@@ -24,7 +24,7 @@ pub(crate) struct TableData {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct DataColumn {
     pub(crate) name: String,
-    /// Whether it contains only numbers and empty cells.
+    /// Whether it contains only numbers and empty cells, and possibly NaN and infinities beside the numbers.
     pub(crate) numeric: bool,
     /// Number of characters in its widest cell, as far as cells were measured.
     pub(crate) letters: usize,
@@ -155,7 +155,7 @@ impl TableData {
         self.text.push_str(cell);
         self.ends.push(u32::try_from(self.text.len()).ok().context("the table is too large to be shown")?);
         self.text.push(CELL_SEPARATOR);
-        column.numeric &= cell.is_empty() || number(cell).is_some();
+        column.numeric &= cell.is_empty() || float(cell).is_some();
         if self.rows < 1_000 {
             column.letters = column.letters.max(cell.chars().take(200).count());
         }
@@ -173,8 +173,9 @@ impl TableData {
 
     fn finished(mut self) -> TableData {
         for place in 0..self.columns.len() {
-            let empty = (0..self.rows).all(|row| self.cell(row, place).is_empty());
-            self.columns[place].numeric &= !empty;
+            // A column of words such as `inf` alone, or of empty cells, has no numbers.
+            let numeric = self.columns[place].numeric;
+            self.columns[place].numeric = numeric && (0..self.rows).any(|row| number(self.cell(row, place)).is_some());
         }
         self
     }
@@ -209,7 +210,7 @@ impl TableData {
         let turned = |order: Ordering| if down { order.reverse() } else { order };
         if self.columns[column].numeric {
             let mut keyed: Vec<(f64, u32)> =
-                rows.iter().map(|row| (number(self.cell(*row as usize, column)).unwrap_or(f64::NAN), *row)).collect();
+                rows.iter().map(|row| (float(self.cell(*row as usize, column)).unwrap_or(f64::NAN), *row)).collect();
             // Cells without a number come last in both directions.
             keyed.sort_by(|(a, _), (b, _)| {
                 a.is_nan().cmp(&b.is_nan()).then_with(|| turned(a.partial_cmp(b).unwrap_or(Ordering::Equal)))
@@ -282,6 +283,16 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|_| text.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
+/// Reads a cell of a column of numbers: a number, NaN or an infinity, as pandas, polars and pyarrow write them.
+fn float(text: &str) -> Option<f64> {
+    match text {
+        "NaN" | "nan" => Some(f64::NAN),
+        "inf" => Some(f64::INFINITY),
+        "-inf" => Some(f64::NEG_INFINITY),
+        _ => number(text),
+    }
+}
+
 /// Compares two texts case-insensitively, and then case-sensitively if they are equal.
 fn words(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() {
@@ -334,7 +345,9 @@ impl FilterTerm {
                 equal == *same
             }
             FilterTerm::Beside(column, value, beside) => {
-                number(data.cell(row, *column)).and_then(|cell| cell.partial_cmp(value)).is_some_and(|o| beside(&o))
+                let cell = data.cell(row, *column);
+                let cell = if data.columns[*column].numeric { float(cell) } else { number(cell) };
+                cell.and_then(|cell| cell.partial_cmp(value)).is_some_and(|order| beside(&order))
             }
         }
     }
@@ -398,6 +411,19 @@ mod tests {
         assert_eq!(names(None, "name:la"), ["alan"]);
         assert_eq!(names(None, "a3 da36"), Vec::<&str>::new(), "cells do not flow together");
         assert_eq!(data.rows_as_tsv(&[1, 3]), "name\tage\nbob\t9\nalan\t41\n");
+    }
+
+    #[test]
+    fn infinities_and_nan_are_among_numbers() {
+        let data = TableData::parse_csv("x,word\n3,inf\ninf,\nNaN,nan\n-inf,inf\n-2,\n").expect("a table");
+        assert_eq!((data.columns[0].numeric, data.columns[1].numeric), (true, false));
+        let cells = |sort, filter| -> Vec<&str> {
+            data.filtered_rows(sort, filter).into_iter().map(|row| data.cell(row as usize, 0)).collect()
+        };
+        assert_eq!(cells(Some((0, false)), ""), ["-inf", "-2", "3", "inf", "NaN"]);
+        assert_eq!(cells(Some((0, true)), ""), ["inf", "3", "-2", "-inf", "NaN"]);
+        assert_eq!(cells(None, "x>1"), ["3", "inf"]);
+        assert_eq!(cells(None, "x=inf"), ["inf"]);
     }
 
     #[test]

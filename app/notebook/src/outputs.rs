@@ -578,6 +578,12 @@ fn missing_packages(ename: &str, evalue: &str) -> Option<Option<String>> {
             let package = advice.rsplit_once(" --add ")?.1.split('`').next()?;
             is_requirement(package).then(|| Some(package.to_owned()))
         }
+        // A query reads a file that the kernel's Python can't.
+        "SqlError" => {
+            let (_, advice) = evalue.rsplit_once("can't read Parquet; ")?;
+            let package = advice.split_once("`tracebook kernels env NOTE --add ")?.1.split('`').next()?;
+            is_requirement(package).then(|| Some(package.to_owned()))
+        }
         "KernelDied" => evalue.contains("`tracebook kernels env ").then_some(None),
         _ => None,
     }
@@ -772,6 +778,8 @@ mod tests {
                         with `tracebook kernels env NOTE --add boats`, or choose a Jupyter kernel with `tracebook \
                         kernels NOTE --use KERNEL`)";
         assert_eq!(missing_packages("ModuleNotFoundError", built_in), None);
+        let parquet = "a: Science can't read Parquet; use `tracebook kernels env NOTE --add pyarrow`, or another";
+        assert_eq!(missing_packages("SqlError", parquet), Some(Some("pyarrow".to_owned())));
     }
 
     #[test]

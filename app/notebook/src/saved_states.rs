@@ -10,7 +10,7 @@ mod state_rows;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{RichText, Ui};
-use engine::KernelStateMove;
+use engine::{KernelStateMove, Note};
 use host::kernel_states::{NoteStates, StateBudget, StateGraphRow, list_states, state_graph, workspace_state_bytes};
 use host::science_pack::{PACK_WHEEL_BYTES, megabytes};
 use state_comparison::StateComparisonForm;
@@ -23,6 +23,14 @@ use ui::dialog_parts::{at_right, field, head, show_trouble, words};
 use ui::setting_rows::toggle_switch;
 use ui::theme::{self, space};
 use ui::widgets::{set_accessible_name, text_button};
+
+/// Returns what becomes of a note's variables when its kernel is restarted.
+pub fn restart_warning(note: &Note) -> &'static str {
+    match note.saves_states() {
+        true => "“Saved states…” brings variables back.",
+        false => "Variables are lost. There’s no undo.",
+    }
+}
 
 /// Height of the lists, in points, beyond which they scroll.
 const LIST_HEIGHT: f32 = 280.0;

@@ -278,7 +278,11 @@ impl PackagesPage {
             note_line(ui, icons::FILE_TEXT, &format!("{}{state}", file.path));
         }
         if self.removing.as_deref() == Some(&package.name) {
-            let text = format!("Remove {}? Its files are deleted, except those that you have changed.", package.name);
+            let text = format!(
+                "Remove {}? Its files are deleted, except those that you have changed. There’s no undo, but you can \
+                 install it again.",
+                package.name
+            );
             match banner(ui, (icons::WARNING, ThemeColors::of(ui).warn), &text, &["Remove the package", "Keep it"]) {
                 Some("Remove the package") => {
                     desk.remove(package.name.clone());

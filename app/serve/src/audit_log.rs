@@ -22,6 +22,9 @@ const MAX_AUDIT_BYTES: u64 = 8 << 20;
 /// Of a file for requests with a token, one token fills at most this much. What it sends beyond that is recorded with
 /// the busy tokens.
 const MAX_SHARE_BYTES: u64 = MAX_AUDIT_BYTES / 8;
+/// When a file is this old, in milliseconds, a token that has filled its share begins the next file. Otherwise the
+/// share of a token that asks steadily would stay filled for good.
+const SHARE_RENEWAL_MS: i64 = 24 * 60 * 60_000;
 /// Number of older files of each kind.
 const MAX_OLDER_TOKEN_FILES: usize = 8;
 const MAX_OLDER_BUSY_FILES: usize = 1;
@@ -164,17 +167,37 @@ fn entry_end(file: &mut File, place: AuditPlace) -> std::io::Result<Option<u64>>
     Ok(is_there.then_some(place.offset + line.len() as u64))
 }
 
-/// Returns how many bytes of a file are of each token.
-fn token_shares(file: &mut File) -> std::io::Result<HashMap<String, u64>> {
-    let (mut bytes, mut shares) = (Vec::new(), HashMap::new());
-    file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
-    for line in bytes.split(|byte| *byte == b'\n') {
-        if let Ok(AuditEntry { token: Some(token), .. }) = serde_json::from_slice(line) {
-            *shares.entry(token).or_default() += line.len() as u64 + 1;
+/// How much of a file tokens have filled.
+#[derive(Default)]
+struct TokenShares {
+    /// Number of bytes by token.
+    bytes: HashMap<String, u64>,
+    /// When the first entry was written, in milliseconds since 1970.
+    begun: Option<i64>,
+}
+
+impl TokenShares {
+    fn count(file: &mut File) -> std::io::Result<TokenShares> {
+        let (mut bytes, mut shares) = (Vec::new(), TokenShares::default());
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut bytes)?;
+        for line in bytes.split(|byte| *byte == b'\n') {
+            if let Ok(AuditEntry { at, token: Some(token), .. }) = serde_json::from_slice(line) {
+                shares.add(&token, line.len() as u64 + 1, at);
+            }
         }
+        Ok(shares)
     }
-    Ok(shares)
+
+    fn add(&mut self, token: &str, size: u64, at: i64) {
+        *self.bytes.entry(token.to_owned()).or_default() += size;
+        self.begun = self.begun.or(Some(at));
+    }
+
+    /// Returns whether a token may add so many bytes.
+    fn has_room(&self, token: &str, size: u64, most: u64) -> bool {
+        self.bytes.get(token).copied().unwrap_or_default().saturating_add(size) <= most
+    }
 }
 
 /// What is known about the file that entries are added to.
@@ -183,7 +206,7 @@ struct OpenAuditFile {
     /// The open file and its length.
     file: Option<(File, u64)>,
     /// How many of its bytes are of each token; `None` before they're counted.
-    shares: Option<HashMap<String, u64>>,
+    shares: Option<TokenShares>,
 }
 
 /// A file that entries are added to, and the older ones that it became when it was too long.
@@ -235,7 +258,7 @@ impl AuditFiles {
     }
 
     /// Adds a line. Returns whether it was added: a token may have filled its share.
-    fn append(&self, line: &[u8], token: Option<&str>) -> std::io::Result<bool> {
+    fn append(&self, line: &[u8], token: Option<&str>, at: i64) -> std::io::Result<bool> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut file, mut length) = match open.file.take() {
             Some(known) => known,
@@ -252,13 +275,21 @@ impl AuditFiles {
             // Counted in the file, so that it holds over a restart.
             let mut shares = match open.shares.take() {
                 Some(shares) => shares,
-                None => token_shares(&mut file)?,
+                None => TokenShares::count(&mut file)?,
             };
-            let share = shares.entry(token.to_owned()).or_default();
-            let is_within = share.saturating_add(size) <= most;
-            *share += if is_within { size } else { 0 };
+            let is_old = shares.begun.is_some_and(|begun| at.saturating_sub(begun) >= SHARE_RENEWAL_MS);
+            if is_old && !shares.has_room(token, size, most) {
+                drop(file);
+                self.rotate()?;
+                shares = TokenShares::default();
+                (file, length) = self.open()?;
+            }
+            let has_room = shares.has_room(token, size, most);
+            if has_room {
+                shares.add(token, size, at);
+            }
             open.shares = Some(shares);
-            if !is_within {
+            if !has_room {
                 open.file = Some((file, length));
                 return Ok(false);
             }
@@ -345,10 +376,10 @@ impl AuditLog {
         line.push(b'\n');
         let files = match &entry.token {
             None => &self.without_token,
-            Some(token) if self.with_token.append(&line, Some(token))? => return Ok(()),
+            Some(token) if self.with_token.append(&line, Some(token), entry.at)? => return Ok(()),
             Some(_) => &self.busy_tokens,
         };
-        files.append(&line, None).map(drop)
+        files.append(&line, None, entry.at).map(drop)
     }
 
     /// Returns requests, newest first: the newest, or those from a cursor on. If there are more, it also returns where
@@ -566,6 +597,24 @@ mod tests {
         let busy_files = ["access-busy-tokens.jsonl", "access-busy-tokens.old.jsonl"].map(str::to_owned);
         let names = folder.names();
         assert!(busy_files.iter().all(|name| names.contains(name)) && names.len() == 4, "{names:?}");
+    }
+
+    #[test]
+    fn the_share_of_a_token_is_renewed_after_a_day() {
+        let folder = LogFolder::new();
+        // Two entries of a token fit in its share. A day later it begins the next file, once.
+        let log = || AuditLog::with_limits(&folder.0, 100_000, 900);
+        let record = |at: i64| log().record(entry(at, Some("0123456789ab"))).expect("recorded");
+        let kept = || log().with_token.read(100, None).expect("read").len();
+        (0..10).for_each(record);
+        record(SHARE_RENEWAL_MS - 1);
+        assert_eq!(kept(), 2);
+        (SHARE_RENEWAL_MS..SHARE_RENEWAL_MS + 10).for_each(record);
+        assert_eq!(kept(), 4);
+        let all = [newest_first(SHARE_RENEWAL_MS - 1, SHARE_RENEWAL_MS + 10), newest_first(0, 10)].concat();
+        assert_eq!(all_pages(&log(), 3, || {}), all);
+        let names = ["access-busy-tokens.jsonl", "access-log.jsonl", "access-log.old.jsonl"];
+        assert_eq!(folder.names(), names);
     }
 
     #[test]

@@ -231,7 +231,8 @@ impl DeviceSettings {
         let about = match (&device.address, device.is_authorized()) {
             (_, false) => "Revoked. The device keeps what it has received; that can't be undone.".to_owned(),
             (_, true) if doomed => {
-                "The device is disconnected within a second. It keeps what it has received.".to_owned()
+                "Disconnected within a second; it keeps what it has received. There’s no undo, only pairing anew."
+                    .to_owned()
             }
             (Some(address), true) => format!("A hub at {address}. {}", id.short_id()),
             (None, true) => format!("{rights} {}", id.short_id()),

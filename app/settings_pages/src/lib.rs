@@ -21,7 +21,8 @@ pub mod volumes;
 
 use engine::commands::CommandId;
 use engine::keymap::KeymapPreset;
-use engine::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
+use engine::{ColorTheme, EnterInsertion, FirstStep, ReducedMotion, Settings, TreeOrder};
+use std::collections::BTreeMap;
 use store::DocId;
 
 /// A change of the settings, or an action on their pages.
@@ -33,8 +34,8 @@ pub enum SettingsChange {
     CustomTheme(String),
     /// Whether high contrast is on.
     Contrast(bool),
-    /// Whether reduced motion is on.
-    ReduceMotion(bool),
+    /// Whether motion is reduced.
+    ReduceMotion(ReducedMotion),
     /// Scale of the whole window.
     Scale(f32),
     /// Size of a note's text relative to the rest.
@@ -111,8 +112,8 @@ pub enum SettingsChange {
     ServeDevices(bool),
     /// Sets a command's keys; `None` restores those of the preset.
     Keys(CommandId, Option<Vec<String>>),
-    /// Restores all keys of the preset.
-    NoKeys,
+    /// The keys that the user has set, by command; none restores all keys of the preset.
+    AllKeys(BTreeMap<String, Vec<String>>),
 }
 
 impl SettingsChange {
@@ -122,7 +123,7 @@ impl SettingsChange {
             SettingsChange::Theme(theme) => settings.theme = theme,
             SettingsChange::CustomTheme(name) => settings.custom_theme = name,
             SettingsChange::Contrast(contrast) => settings.contrast = contrast,
-            SettingsChange::ReduceMotion(on) => settings.reduce_motion = on,
+            SettingsChange::ReduceMotion(choice) => settings.reduce_motion = choice,
             SettingsChange::Scale(scale) => settings.scale = scale,
             SettingsChange::Text(text) => settings.text_scale = text,
             SettingsChange::Left(open) => settings.left_open = open,
@@ -166,7 +167,7 @@ impl SettingsChange {
             }
             SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
             SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
-            SettingsChange::NoKeys => settings.keys.clear(),
+            SettingsChange::AllKeys(keys) => settings.keys = keys,
             SettingsChange::ServePrograms(on) => settings.serves_programs = on,
             SettingsChange::ServerAddress(address) => settings.server_address = address,
             SettingsChange::ServeDevices(on) => {

@@ -30,6 +30,9 @@ use ui::setting_rows::{SettingsRows, segmented_control};
 use ui::theme::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
+/// What a revoked permission leaves the user to do.
+const REVOCATION_WARNING: &str = "There’s no undo for a revoked one; “Allow for…” adds it again.";
+
 /// A running test, or its result.
 enum ProviderTest {
     Waits(Receiver<anyhow::Result<String>>),
@@ -289,8 +292,8 @@ fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Comm
     let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
     let about = match lasting.len() {
         0 => "No rules yet. “Allow for…” in an approval adds them.".to_owned(),
-        1 => "1 rule, from your approvals.".to_owned(),
-        count => format!("{count} rules, from your approvals."),
+        1 => format!("1 rule, from your approvals. {REVOCATION_WARNING}"),
+        count => format!("{count} rules, from your approvals. {REVOCATION_WARNING}"),
     };
     lines.show_matching_row("What you have allowed", &about, |_| ());
     if !lines.wanted.is_empty() {

@@ -3,13 +3,13 @@
 use crate::SettingsChange;
 use eframe::egui;
 use egui::{Id, Sense, Ui, pos2, vec2};
-use engine::{ColorTheme, ENVIRONMENT_KERNEL, EnterInsertion, SCIENCE_KERNEL, Settings};
+use engine::{ColorTheme, ENVIRONMENT_KERNEL, EnterInsertion, ReducedMotion, SCIENCE_KERNEL, Settings};
 use jiff::Zoned;
 use ui::icons;
 use ui::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
-use ui::theme::{self, ThemeColors};
+use ui::theme::{self, ThemeColors, space};
 use ui::time::write_date;
-use ui::widgets::{icon_button, paint_clipped_text, text_button};
+use ui::widgets::{chip_button, icon_button, paint_clipped_text, text_button};
 
 /// Draws the page of appearance.
 pub fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
@@ -26,8 +26,13 @@ pub fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, change
         }
     });
     lines.show_matching_row("Reduce motion", "Panels and overlays appear without animation.", |ui| {
-        if toggle_switch(ui, "Reduce motion", settings.reduce_motion) {
-            changes.push(SettingsChange::ReduceMotion(!settings.reduce_motion));
+        ui.spacing_mut().item_spacing.x = space::XS;
+        let all = [(ReducedMotion::Off, "Off"), (ReducedMotion::On, "On"), (ReducedMotion::System, "System")];
+        for (choice, text) in all {
+            let is_chosen = choice == settings.reduce_motion;
+            if chip_button(ui, text, &format!("Reduce motion: {text}"), is_chosen, &theme::caption()) {
+                changes.push(SettingsChange::ReduceMotion(choice));
+            }
         }
     });
     lines.show_matching_row("Zoom", "The whole window, 50 to 300 %.", |ui| {
@@ -259,7 +264,7 @@ where
 
 /// Draws a button that clears something, and once it's cleared, one that restores it. Returns what it is afterwards if
 /// the button was clicked.
-pub(crate) fn clear_button<T>(ui: &mut Ui, (clear, restore): (&str, &str), kept: &T) -> Option<T>
+pub fn clear_button<T>(ui: &mut Ui, (clear, restore): (&str, &str), kept: &T) -> Option<T>
 where
     T: Clone + Default + PartialEq + Send + Sync + 'static,
 {

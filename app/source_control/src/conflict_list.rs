@@ -35,7 +35,7 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, path: &str, actions: &mut
     }
     let Some(conflict) = &reading.conflict else { return };
     if let Some(why) = &conflict.file.trouble {
-        note_line(ui, icons::INFO, &ui::text::sentence(why));
+        note_line(ui, icons::INFO, &format!("{}.", ui::text::sentence(why)));
     }
     whole_file(ui, scene, conflict, actions);
     let count = conflict.file.regions.len();

@@ -203,7 +203,10 @@ impl ForksPage {
         let ForkOverview { fork, state, runs } = &one.overview;
         ui.add_space(space::XS);
         if self.discarding.as_deref() == Some(&fork.name) {
-            let text = format!("Discard the fork {}? Its copy is deleted. The records of its runs stay.", fork.name);
+            let text = format!(
+                "Discard the fork {}? Its copy is deleted; there’s no undo. The records of its runs stay.",
+                fork.name
+            );
             let colours = ThemeColors::of(ui);
             match banner(ui, (icons::WARNING, colours.warn), &text, &["Discard fork", "Keep it"]) {
                 Some("Discard fork") => {

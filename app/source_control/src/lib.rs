@@ -455,6 +455,7 @@ fn half_done(ui: &mut Ui, scene: &PageScene<'_>, what: &str, actions: &mut Vec<P
     };
     note_line(ui, icons::WARNING, &format!("A {what} is in progress. {advice}"));
     let Some(operation) = operation else { return };
+    note_line(ui, icons::INFO, "Aborting discards the sides you have chosen. There’s no undo.");
     ui.horizontal(|ui| {
         ui.spacing_mut().item_spacing.x = space::S;
         if text_button(ui, &format!("Continue {what}"), true).clicked() {

@@ -58,6 +58,16 @@ pub fn menu_item(ui: &mut Ui, name: &str, key: Option<&str>, enabled: bool) -> b
     chosen
 }
 
+/// Draws a muted sentence about the item above it.
+pub fn menu_note(ui: &mut Ui, text: &str) {
+    let style = theme::caption();
+    let (rect, response) = ui.allocate_exact_size(vec2(MENU_WIDTH, style.line + space::XS), Sense::hover());
+    let inner = rect.shrink2(vec2(space::S, 0.0));
+    let colour = ThemeColors::of(ui).muted;
+    crate::widgets::paint_clipped_text(ui, inner.left_top(), inner.width(), text, &style, colour);
+    set_accessible_name(&response, Role::Label, text);
+}
+
 /// Draws one of several mutually exclusive menu items. Returns whether it was chosen.
 pub fn menu_choice(ui: &mut Ui, name: &str, is_chosen: bool) -> bool {
     let colours = ThemeColors::of(ui);

@@ -4,7 +4,7 @@
 
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
-use engine::{ColorTheme, Settings};
+use engine::{ColorTheme, ReducedMotion, Settings};
 use std::cell::Cell;
 use std::sync::Arc;
 use text::markdown::dialect::CalloutKind;
@@ -211,6 +211,11 @@ thread_local! {
     static APPEARANCE: Cell<(bool, f32, bool)> = const { Cell::new((false, 1.0, false)) };
     /// The colors of the user's own theme, and whether it's dark.
     static CUSTOM_COLORS: Cell<Option<(bool, &'static ThemeColors)>> = const { Cell::new(None) };
+}
+
+/// Returns whether motion is reduced.
+pub fn is_motion_reduced() -> bool {
+    APPEARANCE.get().2
 }
 
 /// Returns the text size of notes relative to the rest.
@@ -511,11 +516,29 @@ pub fn apply_settings(ctx: &egui::Context, settings: &Settings) {
     if ctx.zoom_factor() != settings.scale {
         ctx.set_zoom_factor(settings.scale);
     }
-    let look = (settings.contrast, settings.text_scale, settings.reduce_motion);
+    let is_calm = match settings.reduce_motion {
+        ReducedMotion::System => ctx.data(|data| data.get_temp(system_motion_id())).unwrap_or(false),
+        ReducedMotion::On => true,
+        ReducedMotion::Off => false,
+    };
+    let look = (settings.contrast, settings.text_scale, is_calm);
     if APPEARANCE.replace(look) != look {
-        set_styles(ctx, settings.reduce_motion);
+        set_styles(ctx, is_calm);
         ctx.request_repaint();
     }
+}
+
+/// Sets how the system looks, for settings that follow it. Its theme is used where the event loop doesn't know it, as on
+/// Linux. Any thread may call this.
+pub fn set_system_look(ctx: &egui::Context, is_dark: bool, reduces_motion: bool) {
+    let theme = if is_dark { egui::Theme::Dark } else { egui::Theme::Light };
+    ctx.options_mut(|options| options.fallback_theme = theme);
+    ctx.data_mut(|data| data.insert_temp(system_motion_id(), reduces_motion));
+    ctx.request_repaint();
+}
+
+fn system_motion_id() -> egui::Id {
+    egui::Id::unique("the system reduces motion")
 }
 
 fn set_styles(ctx: &egui::Context, calm: bool) {

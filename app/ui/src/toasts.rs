@@ -11,6 +11,8 @@ use engine::commands::CommandId;
 const TOAST_SECONDS: f64 = 4.0;
 /// Additional time for a toast with an action, in seconds.
 const ACTION_TOAST_SECONDS: f64 = 8.0;
+/// Minimum width of a toast's action, in points.
+const MIN_ACTION_WIDTH: f32 = 60.0;
 /// Maximum number of toasts.
 const MAX_TOASTS: usize = 4;
 
@@ -93,8 +95,9 @@ impl ToastStack {
                         let job = egui::text::LayoutJob::simple(text.clone(), style.font, colours.ink, 360.0);
                         ui.label(job);
                         if let Some((word, command)) = offer {
+                            let wide = super::widgets::word_width(ui, word).max(MIN_ACTION_WIDTH);
                             let (rect, _) =
-                                ui.allocate_exact_size(vec2(60.0, theme::size::MIN_CLICK_HEIGHT), Sense::hover());
+                                ui.allocate_exact_size(vec2(wide, theme::size::MIN_CLICK_HEIGHT), Sense::hover());
                             let id = Id::unique("toasts").with(("action", number));
                             if super::widgets::word_button(ui, rect, id, word, word).clicked() {
                                 (chosen, closed) = (Some(*command), Some(index));

@@ -7,6 +7,7 @@ use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::clipboard::ClipboardContent;
 use crate::shell::commands::ShortcutTable;
+use crate::shell::desktop_look::DesktopLookWatch;
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::{HostLink, SafeMode};
 use crate::shell::input_state::InputState;
@@ -18,7 +19,7 @@ use editor::note_editor::{EditContext, Editor};
 use editor::{figure, spelling};
 use eframe::egui;
 use host::Driver;
-use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
+use host::desktop::{DesktopLookReader, DesktopNotifier, FileChooser, FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::logging::FrameLog;
 use notebook::collection;
@@ -102,8 +103,10 @@ impl AppWindow {
                 driver,
                 folder_chooser: None,
                 new_file_chooser: None,
+                file_chooser: None,
                 file_opener: None,
                 notifier: None,
+                look: DesktopLookWatch::default(),
                 safe_mode,
                 pdf_printer: None,
                 setup_variables: Vec::new(),
@@ -189,8 +192,13 @@ impl AppWindow {
     }
 
     /// Sets the dialog for a new file that **Browse…** shows.
-    pub fn use_new_file_chooser(&mut self, chooser: NewFileChooser) {
+    pub fn use_new_file_chooser(&mut self, chooser: FileChooser) {
         self.host.new_file_chooser = Some(chooser);
+    }
+
+    /// Sets the dialog for an existing file that **Browse…** shows.
+    pub fn use_file_chooser(&mut self, chooser: FileChooser) {
+        self.host.file_chooser = Some(chooser);
     }
 
     /// Sets the function that **Print…** calls.
@@ -206,6 +214,12 @@ impl AppWindow {
     /// Sets the function that shows notifications of the desktop.
     pub fn use_notifier(&mut self, notifier: DesktopNotifier) {
         self.host.notifier = Some(notifier);
+    }
+
+    /// Sets how the look of the desktop is read: now, and whenever the window gets the focus.
+    pub fn use_desktop_look(&mut self, ctx: &egui::Context, reader: DesktopLookReader) {
+        self.host.look.reader = Some(reader);
+        self.host.look.refresh(ctx);
     }
 
     /// Starts in safe mode: no tabs are restored, and no cells, runs or schedules start.

@@ -81,6 +81,7 @@ impl eframe::App for AppWindow {
             // The user may come from the terminal, where a package was installed.
             let wake = ctx.clone();
             self.host.texts.refresh(move || wake.request_repaint());
+            self.host.look.refresh(&ctx);
         }
         self.prefs.apply(&ctx, &self.host.texts.last());
         self.update_title(&ctx);
@@ -167,7 +168,9 @@ pub fn run(
             window.use_file_opener(Arc::new(host::desktop::open_in_default_app));
             window.use_folder_chooser(Arc::new(host::desktop::choose_folder));
             window.use_new_file_chooser(Arc::new(host::desktop::choose_new_file));
+            window.use_file_chooser(Arc::new(host::desktop::choose_file));
             window.use_notifier(Arc::new(host::desktop::show_notification));
+            window.use_desktop_look(&creation.egui_ctx, Arc::new(host::desktop::read_look));
             if is_safe {
                 window.start_safely();
             } else {

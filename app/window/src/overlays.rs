@@ -3,11 +3,12 @@
 pub(crate) mod code_completion;
 pub(crate) mod command_aliases;
 pub(crate) mod command_palette;
-pub(crate) mod destination_field;
 pub(crate) mod dialogs;
 pub(crate) mod export_form;
+pub(crate) mod file_path_field;
 pub(crate) mod find_bar;
 pub(crate) mod hover;
+pub(crate) mod interpreter_form;
 pub(crate) mod kernel_permissions_form;
 pub(crate) mod link_completion;
 pub(crate) mod note_packages_form;

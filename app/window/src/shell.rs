@@ -5,6 +5,7 @@ pub(crate) mod background_jobs;
 pub mod clipboard;
 pub(crate) mod command_mode;
 pub(crate) mod commands;
+pub(crate) mod desktop_look;
 pub(crate) mod dispatch;
 pub(crate) mod dock_state;
 pub(crate) mod file_drop;

@@ -3,6 +3,8 @@
 
 use crate::agent_definition::DEFAULT_AGENT;
 use crate::memory::ReplayMode;
+use crate::mention_match::{MentionMatch, match_mention};
+use crate::model_context::mentions;
 use crate::run_records::RunSummary;
 use crate::sent_task::{calls_of_tool, derived_ids, text_of};
 use crate::tool_catalog::BuiltInTool;
@@ -72,8 +74,11 @@ fn delegated_work(arguments: &Map<String, Value>) -> String {
 /// tells: its document isn't signed. `volume`: that of the run with the call.
 pub fn is_continued_elsewhere(line: &RunSummary, volume: DocId, arguments: &Map<String, Value>) -> bool {
     let agent = text_of(arguments, "agent").trim_start_matches('@');
-    let is_agent = line.agent == agent
-        || agent == DEFAULT_AGENT && text_of(arguments, "goal").contains(&format!("@{}", line.agent));
+    // A mention may be a part of the agent's name, and in another case.
+    let names = [(line.agent.clone(), line.agent.clone())];
+    let is_meant = |mention: &String| match_mention(mention, &names, std::iter::empty()) != MentionMatch::Nothing;
+    let is_agent =
+        line.agent == agent || agent == DEFAULT_AGENT && mentions(text_of(arguments, "goal")).iter().any(is_meant);
     // What a replay has done is known only where it began.
     let is_replay = ReplayMode::from_name(text_of(arguments, "mode")) == Some(ReplayMode::Follower);
     is_agent && !is_replay && line.volume == volume && line.budget == arguments.get("budget").and_then(Value::as_f64)
@@ -159,6 +164,20 @@ mod tests {
         assert_eq!(choose(&answered(task.clone()), &done), second);
         let other = answered(arguments("qa", "Try it", "other"));
         assert_eq!(choose(&other, &done), first);
+    }
+
+    #[test]
+    fn work_that_another_worker_began_is_found_by_its_agent() {
+        let line: RunSummary = serde_json::from_value(json!({"session": LEAD, "volume": LEAD, "prompt": "Try it",
+            "start_time": 0, "ended": null, "ending": null, "iteration": 1, "pending": 0, "agent": "Garden/poet",
+            "spent": {"inputTokens": 1, "outputTokens": 1, "cost": 0.0}}))
+        .expect("a run");
+        let is_continued = |agent: &str, goal: &str| is_continued_elsewhere(&line, LEAD, &arguments(agent, goal, ""));
+        assert!(is_continued("Garden/poet", "Try it") && is_continued("@Garden/poet", "Try it"));
+        for goal in ["@Garden/poet praise it", "@garden/Poet: praise it", "Praise it, @poet!"] {
+            assert!(is_continued(DEFAULT_AGENT, goal), "{goal}");
+        }
+        assert!(!is_continued(DEFAULT_AGENT, "Praise the poet") && !is_continued("docs", "@poet praise it"));
     }
 
     #[test]

@@ -10,8 +10,8 @@ const MAX_SCHEMA_NODES: usize = 2_000;
 const MAX_VALIDATION_STEPS: u64 = 5_000_000;
 /// Maximum nesting of subschemas that check the same value, times the depth of the arguments.
 const MAX_SCHEMA_DEPTH: usize = 2_000;
-/// Maximum number of times that a pattern with a look-around or a back-reference goes back in a text. All other patterns
-/// are checked in linear time.
+/// Maximum number of times that a pattern with a look-around or a back-reference goes back in a text. All other
+/// patterns are checked in linear time.
 const MAX_PATTERN_BACKTRACKS: usize = 10_000;
 /// Stack size in bytes for compiling and checking schemas within these limits.
 pub(crate) const SCHEMA_STACK_BYTES: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! Services of the desktop: choosers of folders and new files, opening files in other programs, printing,
+//! Services of the desktop: choosers of folders and files, opening files in other programs, printing,
 //! notifications, and completion of typed paths.
 //!
 //! All of them wait for disks, other programs or people, so call them on a separate thread.
@@ -10,6 +10,7 @@ use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
 use ashpd::desktop::notification::{Notification, NotificationProxy};
 use ashpd::desktop::print::{PrintOptions, PrintProxy};
+use ashpd::desktop::settings::{ColorScheme, ReducedMotion, Settings};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,14 +44,23 @@ pub fn choose_folder() -> PathChoice {
     chosen_path(pollster::block_on(asked))
 }
 
-/// Shows a chooser for a new file with this proposed path, and waits for the user.
-pub type NewFileChooser = Arc<dyn Fn(&Path) -> PathChoice + Send + Sync>;
+/// Shows a chooser for a file with this proposed path, and waits for the user.
+pub type FileChooser = Arc<dyn Fn(&Path) -> PathChoice + Send + Sync>;
 
 /// Shows the desktop portal's dialog for a new file, and waits for the user.
 pub fn choose_new_file(proposed: &Path) -> PathChoice {
     let asked = async {
         let name = proposed.file_name().and_then(|name| name.to_str());
         let request = SelectedFiles::save_file().title("Save as").accept_label("Save").current_name(name);
+        request.current_folder::<&Path>(proposed.parent())?.send().await?.response()
+    };
+    chosen_path(pollster::block_on(asked))
+}
+
+/// Shows the desktop portal's dialog for an existing file in the folder of this one, and waits for the user.
+pub fn choose_file(proposed: &Path) -> PathChoice {
+    let asked = async {
+        let request = SelectedFiles::open_file().title("Choose a file").accept_label("Choose");
         request.current_folder::<&Path>(proposed.parent())?.send().await?.response()
     };
     chosen_path(pollster::block_on(asked))
@@ -84,6 +94,36 @@ pub fn show_notification(title: &str, body: &str) -> anyhow::Result<()> {
         tracing::info!("the desktop shows no notifications: {error}");
         anyhow!("the desktop shows no notifications: {error}")
     })
+}
+
+/// How the desktop looks; what it doesn't say is false.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DesktopLook {
+    /// Whether it's dark.
+    pub is_dark: bool,
+    /// Whether it avoids motion.
+    pub reduces_motion: bool,
+}
+
+/// Asks how the desktop looks.
+pub type DesktopLookReader = Arc<dyn Fn() -> DesktopLook + Send + Sync>;
+
+/// Asks the desktop's portal how it looks.
+pub fn read_look() -> DesktopLook {
+    let asked = async {
+        let settings = Settings::new().await?;
+        let reduces_motion = match settings.reduced_motion().await {
+            Ok(motion) => motion == ReducedMotion::ReducedMotion,
+            // Older desktops have only GNOME's own key.
+            Err(_) => {
+                let moves = settings.read::<bool>("org.gnome.desktop.interface", "enable-animations").await;
+                moves.is_ok_and(|moves| !moves)
+            }
+        };
+        let is_dark = settings.color_scheme().await.is_ok_and(|scheme| scheme == ColorScheme::PreferDark);
+        Ok::<_, ashpd::Error>(DesktopLook { is_dark, reduces_motion })
+    };
+    pollster::block_on(asked).unwrap_or_default()
 }
 
 /// What exists at a typed path.

@@ -50,7 +50,7 @@ pub use crate::search::unlinked_mentions::UnlinkedMention;
 pub use ::hub;
 pub use ::mcp;
 pub use ::peers;
-pub use ::sandbox::open_file_limit as rlimits;
+pub use ::sandbox::{check_interpreter, open_file_limit as rlimits};
 pub use clock::unix_millis_now;
 pub use driver::Driver;
 pub use error::OpenError;

@@ -103,9 +103,10 @@ def _set_up(shell):
     # The bridge asks for the rest of a table by this.
     shell._tracebook_frame_rows = _frame_rows
     bundles = shell.display_formatter.mimebundle_formatter
-    for module in ("pandas", "pandas.core.frame", "polars", "polars.dataframe.frame"):
-        if bundles.for_type_by_name(module, "DataFrame") is None:
-            bundles.for_type_by_name(module, "DataFrame", _frame_bundle)
+    names = [(module, "DataFrame") for module in ("pandas", "pandas.core.frame", "polars", "polars.dataframe.frame")]
+    for module, name in [*names, ("pyarrow.lib", "Table"), ("pyarrow.lib", "RecordBatch")]:
+        if bundles.for_type_by_name(module, name) is None:
+            bundles.for_type_by_name(module, name, _frame_bundle)
 
 
 if "IPython" in sys.modules:

@@ -9,7 +9,6 @@
 //! stack, owns the interpreter and runs one cell after the other.
 
 mod cell;
-mod chosen_interpreter;
 #[cfg(target_os = "linux")]
 mod environment;
 mod interpreter;
@@ -34,7 +33,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-pub use chosen_interpreter::{InterpreterError, check_interpreter};
 #[cfg(target_os = "linux")]
 pub use environment::{EnvironmentKernel, run_environment_kernel};
 use interrupt::{InterruptGate, InterruptTicket};

@@ -7,6 +7,7 @@
 //!
 //! It knows nothing of notes, agents or the protocol.
 
+mod chosen_interpreter;
 mod command_environment;
 #[cfg(target_os = "linux")]
 mod cpu_share;
@@ -27,6 +28,7 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod syscall_filter;
 
+pub use chosen_interpreter::{InterpreterError, check_interpreter};
 pub use command_environment::command_environment;
 #[cfg(target_os = "linux")]
 pub use cpu_share::CpuShare;

@@ -85,11 +85,26 @@ impl ScienceArguments {
 
 /// Task for the `python` thread, sent by the reading thread.
 enum Task {
-    Execute { header: Value, cell: CellRequest },
-    Query { header: Value, look: KernelQuery },
-    Info { header: Value },
-    State { header: Value, content: Value },
-    Shutdown { header: Option<Value> },
+    Execute {
+        header: Value,
+        cell: CellRequest,
+        /// How many interrupts there were when it was requested.
+        interrupts: u64,
+    },
+    Query {
+        header: Value,
+        look: KernelQuery,
+    },
+    Info {
+        header: Value,
+    },
+    State {
+        header: Value,
+        content: Value,
+    },
+    Shutdown {
+        header: Option<Value>,
+    },
 }
 
 /// State of the running cell that the threads share.
@@ -300,7 +315,10 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
                 Ok(())
             }
             RequestBody::PureReply(_) => Ok(()),
-            RequestBody::Execute(cell) => work.send(Task::Execute { header, cell }),
+            RequestBody::Execute(cell) => {
+                let interrupts = clock.interrupts.load(Ordering::Acquire);
+                work.send(Task::Execute { header, cell, interrupts })
+            }
         };
         if sent.is_err() {
             break None;
@@ -495,7 +513,7 @@ impl ScienceKernel {
     fn serve(&mut self, queue: &Receiver<Task>) {
         for task in queue {
             match task {
-                Task::Execute { header, cell } => self.execute(header, &cell),
+                Task::Execute { header, cell, interrupts } => self.execute(header, &cell, interrupts),
                 Task::Query { header, look } => self.answer(header, &look),
                 Task::Info { header } => self.outbox.send_reply(&header, "kernel_info_reply", kernel_info()),
                 Task::State { header, content } => self.change_state(&header, &content),
@@ -548,8 +566,9 @@ impl ScienceKernel {
         }
     }
 
-    fn execute(&mut self, header: Value, cell: &CellRequest) {
-        let interrupts = self.clock.interrupts.load(Ordering::Acquire);
+    /// Runs a cell, unless there was an interrupt since it was requested: after an agent's cell, loading the user's
+    /// variables takes a while.
+    fn execute(&mut self, header: Value, cell: &CellRequest, interrupts: u64) {
         let execution = header["msg_id"].as_str().unwrap_or_default().to_owned();
         self.outbox.begin_reply(header.clone());
         self.outbox.send("status", json!({"execution_state": "busy"}));
@@ -575,7 +594,10 @@ impl ScienceKernel {
         self.clock.begin();
         let reply = match self.clock.interrupts.load(Ordering::Acquire) == interrupts {
             true => self.call("execute", &[&request]),
-            false => None,
+            false => {
+                self.clock.interrupted.store(true, Ordering::Release);
+                None
+            }
         };
         self.clock.end();
         self.count += 1;
@@ -607,7 +629,8 @@ impl ScienceKernel {
         self.report_unchanged_state(header);
     }
 
-    /// Returns from the branch of an agent's cell, and ends the process if not even an empty state can be made.
+    /// Returns from the branch of an agent's cell. If the user's variables can't be loaded, the process ends, and the
+    /// next one tries again.
     fn return_to_own_branch(&mut self) {
         if let Err(why) = self.end_visit() {
             eprintln!("tracebook kernel: {why}");

@@ -3,7 +3,7 @@
 use crate::kernel_access::KernelGrant;
 use crate::keymap::KeymapPreset;
 use crate::pane_layout::{NotePosition, TabArrangement};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::DocId;
@@ -25,6 +25,34 @@ pub enum ColorTheme {
     Light,
     /// Always dark.
     Dark,
+}
+
+/// Whether motion is reduced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReducedMotion {
+    /// As the system has it.
+    #[default]
+    System,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// Reads a choice. Until version 0.2, it was a switch, which was off by default.
+fn saved_motion<'de, D: Deserializer<'de>>(from: D) -> Result<ReducedMotion, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum SavedMotion {
+        Switch(bool),
+        Choice(ReducedMotion),
+    }
+    Ok(match SavedMotion::deserialize(from)? {
+        SavedMotion::Switch(true) => ReducedMotion::On,
+        SavedMotion::Switch(false) => ReducedMotion::System,
+        SavedMotion::Choice(choice) => choice,
+    })
 }
 
 /// A first step for new users, listed on the welcome page.
@@ -87,9 +115,9 @@ pub struct Settings {
     pub scale: f32,
     /// Whether high contrast is on.
     pub contrast: bool,
-    /// Whether reduced motion is on.
-    #[serde(alias = "calm")]
-    pub reduce_motion: bool,
+    /// Whether motion is reduced.
+    #[serde(alias = "calm", deserialize_with = "saved_motion")]
+    pub reduce_motion: ReducedMotion,
     /// Size of a note's text relative to the rest, 0.7 to 2.
     #[serde(alias = "text")]
     pub text_scale: f32,
@@ -204,7 +232,7 @@ impl Default for Settings {
             custom_theme: String::new(),
             scale: 1.0,
             contrast: false,
-            reduce_motion: false,
+            reduce_motion: ReducedMotion::System,
             text_scale: 1.0,
             keymap_preset: KeymapPreset::default(),
             keys: BTreeMap::new(),

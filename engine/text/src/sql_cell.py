@@ -229,9 +229,14 @@ def _parquet_frame(path):
         here = "the built-in Python"
     else:
         here = "Science" if sys.platform == "wasi" else "this Python, which has neither pyarrow nor polars,"
-    raise SqlError(
-        f"{path}: {here} can't read Parquet; make an environment that can: `tracebook kernels env NOTE --add pyarrow`"
-    )
+    # The window offers the package of this command below the cell.
+    advice = "make an environment that can: `tracebook kernels env NOTE --add pyarrow`"
+    if "ipykernel" in sys.modules:
+        # Its packages are the user's own.
+        advice = f"install pyarrow in it, or {advice}"
+    else:
+        advice += ", or choose a Jupyter kernel that has pyarrow"
+    raise SqlError(f"{path}: {here} can't read Parquet; {advice}")
 
 
 def _checked(path):
@@ -288,7 +293,7 @@ def _variable_table(name, value):
     if hasattr(value, "iter_rows") and hasattr(value, "columns"):
         return list(value.columns), value.iter_rows()
     if hasattr(value, "to_pylist") and hasattr(value, "column_names"):
-        return list(value.column_names), zip(*(column.to_pylist() for column in value.columns))
+        return list(value.column_names), zip(*(_arrow_values(column) for column in value.columns))
     if isinstance(value, dict) and value and all(isinstance(column, (list, tuple)) for column in value.values()):
         if len({len(column) for column in value.values()}) > 1:
             raise SqlError(f"the columns of {name} must be equally long")
@@ -304,6 +309,14 @@ def _variable_table(name, value):
             return None
         return names, ([row.get(key) for key in names] for row in value)
     return None
+
+
+def _arrow_values(column):
+    try:
+        return column.to_pylist()
+    except ValueError:
+        # Without pandas, Python has no dates with nanoseconds. Its own would lose them.
+        return [cell and cell.replace(" ", "T") for cell in column.cast("string").to_pylist()]
 
 
 def _csv_table(path, ending):

@@ -127,6 +127,20 @@ fn science_completes_inspects_and_lists_what_is_there() {
     assert_eq!(kernel.run("öl"), "[2] 3\nok", "a request isn't an execution");
 }
 
+#[test]
+fn an_interrupt_stops_a_cell_that_has_not_begun() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut kernel) = science_kernel(folder.path()) else { return };
+    assert_eq!(kernel.run("kept = 41"), "ok");
+    let cells = ["while True: pass", "kept = -1\nwhile True: pass"].map(|code| kernel.execute(code));
+    kernel.send("interrupt_request", json!({}));
+    for cell in cells {
+        let outcome = kernel.outcome(&cell);
+        assert!(outcome.contains("KeyboardInterrupt"), "{outcome}");
+    }
+    assert!(kernel.run("kept + 1").ends_with(" 42\nok"));
+}
+
 /// A second interrupt stops a cell that ignores the first, and the variables before it are back.
 #[test]
 fn a_cell_that_ignores_interrupts_is_stopped_by_force() {

@@ -4,7 +4,7 @@
 use super::agents::house;
 use super::forks::{edit, script};
 use super::states::science_pack;
-use crate::program::{Done, House, finish};
+use crate::program::{Done, House, finish, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -21,8 +21,12 @@ struct ForkedNote {
 impl ForkedNote {
     /// Returns a note whose cells have run, and a model that makes these calls.
     fn with(calls: Vec<(&'static str, Value)>) -> Option<ForkedNote> {
+        ForkedNote::of(NOTE, calls)
+    }
+
+    fn of(note: &str, calls: Vec<(&'static str, Value)>) -> Option<ForkedNote> {
         let pack = science_pack()?;
-        let house = house(&script(vec![("change it", calls)]), &[("a.md", NOTE)]);
+        let house = house(&script(vec![("change it", calls)]), &[("a.md", note)]);
         let forked = ForkedNote { house, pack };
         assert!(forked.run(&["run", "a"]).good().text().contains("x is [1, 2]"));
         Some(forked)
@@ -138,6 +142,29 @@ fn cells_of_a_plain_run_leave_the_users_variables_as_they_are() {
     assert!(adopted.contains("after cell 3 ") && adopted.contains("on main"), "{adopted}");
     assert!(forked.run(&["run", "a", "--cell", "3"]).good().text().contains("x is [1, 7]"));
     assert!(forked.session_forks().is_empty());
+}
+
+#[test]
+fn variables_that_cannot_be_read_after_an_agents_cell_are_read_by_the_next_kernel() {
+    let waits = "import os, time\nwhile os.path.exists('wait'):\n    open('begun', 'w').close()\n    time.sleep(0.01)";
+    let note = NOTE.replace("print('x is', x)", &format!("print('x is', x)\n{waits}"));
+    let Some(forked) = ForkedNote::of(&note, vec![run_cell(3)]) else { return };
+    let folder = std::fs::read_dir(forked.house.path("W/states")).expect("listed").next().expect("a note's");
+    let folder = folder.expect("an entry").path();
+    let heads: Value = serde_json::from_slice(&std::fs::read(folder.join("heads")).expect("read")).expect("JSON");
+    let own = folder.join("states").join(heads["branches"]["main"].as_str().expect("a state"));
+    let away = folder.join("away");
+    forked.house.write("notes/wait", b"");
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| forked.run(&ASK_PLAIN));
+        until("the cell runs", || forked.house.path("notes/begun").exists());
+        std::fs::rename(&own, &away).expect("moved away");
+        std::fs::remove_file(forked.house.path("notes/wait")).expect("removed");
+        asked.join().expect("it ends").code(0);
+    });
+    std::fs::rename(&away, &own).expect("moved back");
+    let again = forked.run(&["run", "a", "--cell", "3"]).good().text();
+    assert!(again.contains("x is [1, 2]"), "{again}");
 }
 
 #[test]

@@ -22,11 +22,16 @@ fn repository(house: &House) -> PathBuf {
 pub(super) fn script(goals: Vec<(&'static str, Vec<(&'static str, Value)>)>) -> String {
     model(move |turn, body| -> Said {
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
-        let said =
-            messages.iter().filter(|message| message["role"] == "user").map(|message| message["content"].to_string());
-        let said: String = said.collect();
-        // Memory may quote an earlier goal before the question itself.
-        let asked = goals.iter().filter(|(goal, _)| said.contains(goal)).max_by_key(|(goal, _)| said.rfind(goal));
+        let said: Vec<&str> = messages
+            .iter()
+            .filter(|message| message["role"] == "user")
+            .filter_map(|message| message["content"].as_str())
+            .collect();
+        let said = said.join("\n");
+        // Memory may quote an earlier goal before or after the question itself, which has lines of its own.
+        let is_line = |goal: &str| said.lines().any(|line| line == goal);
+        let asked = goals.iter().filter(|(goal, _)| said.contains(goal));
+        let asked = asked.max_by_key(|(goal, _)| (is_line(goal), said.rfind(goal)));
         let calls = asked.map(|(_, calls)| calls);
         match calls.and_then(|calls| calls.get(turn)) {
             Some(call) => (String::new(), vec![call.clone()]),

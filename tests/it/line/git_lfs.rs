@@ -224,6 +224,19 @@ fn a_fork_begins_with_the_pointers_of_files_in_lfs() {
         ("write_file", json!({"path": "made.md", "content": "made\n"})),
         ("git_commit", json!({"message": "By the agent"})),
     ]);
+    // Neither a proxy nor what a submodule's settings name has to do with it.
+    git(&house.path("notes"), &["config", "http.proxy", "http://127.0.0.1:9"]);
+    house.write("lib/x.txt", b"x\n");
+    let lib = house.path("lib");
+    git(&lib, &["init", "-q"]);
+    know_user(&lib);
+    git(&lib, &["add", "-A"]);
+    git(&lib, &["commit", "-qm", "Library"]);
+    git_local(&house.path("notes"), &["submodule", "--quiet", "add", &lib.display().to_string(), "lib"]);
+    git_filtered(&house, "notes", &["commit", "-qm", "With a submodule"]);
+    for (name, value) in [("filter.own.clean", "cat"), ("hook.own.command", "true")] {
+        git(&house.path("notes/lib"), &["config", name, value]);
+    }
     run_program(&house, "", &["ask", "commit it", "--fork", "f", "--json"]).good();
     let heard = results.lock().expect("heard").clone();
     assert!(heard[1].contains("made.md") && !heard[1].contains("data.bin"), "{heard:?}");

@@ -354,7 +354,8 @@ fn an_environment_with_pyarrow_reads_parquet() {
 import datetime, os, pyarrow, pyarrow.parquet
 day = datetime.date(2026, 1, 2)
 os.mkdir('k=1')
-table = pyarrow.table({'a': [1, None], 'day': [day, None], 'all': [[1, 2], None]})
+at = pyarrow.array([1704103200123456789, None], pyarrow.timestamp('ns'))
+table = pyarrow.table({'a': [1, None], 'day': [day, None], 'all': [[1, 2], None], 'at': at})
 pyarrow.parquet.write_table(table, 'k=1/data.parquet')
 ```
 
@@ -368,5 +369,7 @@ SELECT count(*) AS n FROM \"table\"
 ";
     let (good, said) = asked_in_environment(&House::with(&READING), Some(named), note);
     assert!(good, "{said}");
-    assert_eq!(said, "a  day         all     kind\n1  2026-01-02  [1, 2]  integer\nn\n2\n");
+    let rows = "a  day         all     at                             kind\n\
+                1  2026-01-02  [1, 2]  2024-01-01T10:00:00.123456789  integer\n";
+    assert_eq!(said, format!("{rows}n\n2\n"));
 }

@@ -122,8 +122,8 @@ fn repeated_commands(text: &str) -> Vec<(usize, String)> {
 
 #[test]
 fn no_table_has_a_command_twice() {
-    let text = "| To | Call |\n|---|---|\n| see | `tracebook a` |\n| `tracebook b` | all |\n| look | `tracebook a` |\n\n\
-                | `tracebook a` | once more, in another table |\n";
+    let text = "| To | Call |\n|---|---|\n| see | `tracebook a` |\n| `tracebook b` | all |\n| look | `tracebook a` |\n\
+                \n| `tracebook a` | once more, in another table |\n";
     assert_eq!(repeated_commands(text), [(5, "tracebook a".to_owned())]);
     for path in all() {
         let text = std::fs::read_to_string(root().join(&path)).expect("a document");

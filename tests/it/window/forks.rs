@@ -127,6 +127,7 @@ fn forks_are_compared_adopted_in_parts_taken_back_and_discarded() {
     pictured(&mut window, "forks-compared");
 
     click(&mut window, "Discard…");
+    wait(&mut window, "there’s no undo");
     click(&mut window, "Keep it");
     click(&mut window, "Discard…");
     click(&mut window, "Discard fork");

@@ -326,6 +326,16 @@ fn a_full_python_is_one_click_away() {
 }
 
 #[test]
+fn a_parquet_file_that_the_kernel_cannot_read_offers_an_environment() {
+    let query = "```sql\nSELECT * FROM 'data.parquet'\n```\n";
+    let bench = Bench::new(&[("Out.md", query), ("data.parquet", "PAR1")]);
+    let mut window = ran_in(&bench);
+    shows(&mut window, "Add pyarrow to the environment… for cell 1");
+    window.get_by_label("Add pyarrow to the environment… for cell 1").click();
+    shows(&mut window, "Remove pyarrow");
+}
+
+#[test]
 fn nothing_hides_in_what_a_cell_prints() {
     let note = "# Out\n\n```python\nprint('a\\u202eb\\u200bc\\x1b[31mred\\x1b[0m')\n```\n\n\
                 ```python\nraise ValueError('d\\u202ee')\n```\n";

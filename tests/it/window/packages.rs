@@ -174,6 +174,7 @@ fn install_and_remove(bench: &Bench, window: &mut Driven, source: &str) {
         window.run();
     }
     click(window, "Remove…");
+    assert!(has(window, "There’s no undo, but you can install it again."), "{source}");
     click(window, "Remove the package");
     until(window, "it is removed", |window| has(window, "Installed (0)") && !agent.exists());
     assert!(!bench.notes().join("Prompts").exists(), "{source}");

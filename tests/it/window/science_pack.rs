@@ -1,6 +1,7 @@
 //! The science pack in the window: the offers below a cell and in the list of kernels.
 
 use super::*;
+use engine::commands::CommandId;
 use host::science_pack::{PackFolder, PackIndex, SciencePack};
 
 /// A window in which a cell lacked pandas, with an empty pack folder and an unreachable index.
@@ -45,4 +46,46 @@ fn the_list_of_kernels_installs_science() {
     }
     window.get_by_label("Install Science (98 MB download)").click();
     until(&mut window, "the dialog", |window| window.query_by_label_contains("Python Package Index").is_some());
+}
+
+#[test]
+fn removing_science_asks_once_and_says_that_it_has_no_undo() {
+    let bench = Bench::new(&[("a.md", "```python\n1\n```\n")]);
+    let mut window = bench.opened();
+    // What an installation leaves; no cell runs in it.
+    let root = bench.folder.path().join("kernels/science");
+    let installed = root.join("0.1.0");
+    std::fs::create_dir_all(installed.join("lib")).expect("made");
+    let record = r#"{"version": "0.1.0", "wheel_sha256": "", "snapshot_bytes": 4, "library_bytes": 3}"#;
+    let files = [
+        ("pack.json", record),
+        ("python-snapshot.wasm", "snap"),
+        ("lib/python315.zip", "lib"),
+        ("MANIFEST", "python 3.15.0\n"),
+    ];
+    for (name, text) in files {
+        std::fs::write(installed.join(name), text).expect("written");
+    }
+    let index = PackIndex::at("http://127.0.0.1:9/simple");
+    let pack = SciencePack::new(PackFolder::at(&root), index, std::path::Path::new("/bin/false"));
+    assert!(pack.wait_status().installed.is_some());
+    window.state_mut().use_science_pack(pack);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelChoose);
+    until(&mut window, "the list", |window| window.query_by_label("Science pack…").is_some());
+    window.get_by_label("Science pack…").click();
+    let is_offered = |window: &mut Driven| window.query_by_label("Remove Science…").is_some();
+    until(&mut window, "the dialog", is_offered);
+    window.get_by_label("Remove Science…").click();
+    until(&mut window, "it asks", |window| window.query_by_label_contains("There’s no undo").is_some());
+    window.get_by_label("Keep it").click();
+    until(&mut window, "nothing is removed", is_offered);
+    assert!(installed.join("MANIFEST").exists());
+    window.get_by_label("Remove Science…").click();
+    until(&mut window, "it asks again", |window| window.query_by_label("Remove Science").is_some());
+    window.get_by_label("Remove Science").click();
+    until(&mut window, "it can be installed again", |window| {
+        window.query_by_label("Install Science (98 MB download)").is_some()
+    });
+    assert!(!installed.exists());
 }

@@ -5,6 +5,8 @@ use egui_kittest::kittest::NodeT;
 use engine::keymap::KeymapPreset;
 use host::desktop::PathChoice;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::disk::{Disk, RowWrite, SqliteDisk};
 
 fn settings(window: &Driven) -> engine::Settings {
@@ -28,14 +30,15 @@ fn the_look_is_set_and_kept() {
     window.run();
     window.get_by_role_and_label(Role::Switch, "High contrast").click();
     window.run();
-    window.get_by_role_and_label(Role::Switch, "Reduce motion").click();
+    window.get_by_role_and_label(Role::RadioButton, "Reduce motion: On").click();
     window.run();
     for _ in 0..4 {
         click(&mut window, "Increase text size");
     }
     click(&mut window, "Decrease zoom");
     let set = settings(&window);
-    assert_eq!((set.theme, set.contrast, set.reduce_motion), (engine::ColorTheme::Dark, true, true));
+    assert_eq!((set.theme, set.contrast), (engine::ColorTheme::Dark, true));
+    assert_eq!(set.reduce_motion, engine::ReducedMotion::On);
     assert!((set.text_scale - 1.4).abs() < 1e-3 && (set.scale - 0.9).abs() < 1e-3, "{set:?}");
     press(&mut window, NONE, Key::Escape);
     assert!(height(&window) > before * 1.2, "the note's text has grown");
@@ -43,6 +46,38 @@ fn the_look_is_set_and_kept() {
     window.into_state().close().expect("all is saved");
     let window = bench.window();
     assert_eq!(settings(&window), set);
+}
+
+#[test]
+fn the_desktops_look_is_followed_unless_the_user_chooses() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    let mut window = bench.opened();
+    window.input_mut().system_theme = None;
+    let look = |window: &Driven| {
+        let style = window.ctx.global_style();
+        (style.visuals.dark_mode, style.animation_time > 0.0)
+    };
+    until(&mut window, "it is light", |window| !look(window).0);
+    let calm = Arc::new(AtomicBool::new(true));
+    let read = calm.clone();
+    let ctx = window.ctx.clone();
+    let reader = move || host::desktop::DesktopLook { is_dark: true, reduces_motion: read.load(Ordering::Relaxed) };
+    window.state_mut().use_desktop_look(&ctx, Arc::new(reader));
+    until(&mut window, "it is dark and calm", |window| look(window) == (true, false));
+    // It's read again when the window is in front again.
+    for (is_calm, what) in [(false, "it moves"), (true, "it is calm again")] {
+        calm.store(is_calm, Ordering::Relaxed);
+        until(&mut window, what, |window| {
+            window.event(egui::Event::WindowFocused(true));
+            look(window) == (true, !is_calm)
+        });
+    }
+    click(&mut window, "Settings");
+    for (choice, moves) in [("Off", true), ("On", false), ("Off", true), ("System", false)] {
+        window.get_by_role_and_label(Role::RadioButton, &format!("Reduce motion: {choice}")).click();
+        window.run();
+        assert_eq!(look(&window), (true, moves), "{choice}");
+    }
 }
 
 #[test]
@@ -67,7 +102,7 @@ fn settings_that_version_0_1_saved_are_loaded() {
     let expected = engine::Settings {
         theme: engine::ColorTheme::Dark,
         contrast: true,
-        reduce_motion: true,
+        reduce_motion: engine::ReducedMotion::On,
         text_scale: 1.5,
         keymap_preset: KeymapPreset::Vim,
         left_panel_width: 300.0,
@@ -174,6 +209,9 @@ fn keys_are_changed_by_pressing_them() {
     click(&mut window, "Reset all keys");
     window.get_by_label("Go to note: Ctrl+P");
     assert!(settings(&window).keys.is_empty());
+    click(&mut window, "Restore keys");
+    window.get_by_label("Go to note: F8");
+    assert!(!settings(&window).keys.is_empty());
 }
 
 #[test]

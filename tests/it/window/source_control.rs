@@ -367,6 +367,7 @@ fn branches_are_merged_rebased_and_deleted() {
     pictured(&mut window, "source-control-merge");
     click(&mut window, "Continue merge");
     wait(&mut window, "Files are still in conflict.");
+    wait(&mut window, "Aborting discards the sides you have chosen. There’s no undo.");
     click(&mut window, "Abort merge");
     wait(&mut window, "The merge was undone.");
     assert_eq!(bench.file("One.md"), "first");

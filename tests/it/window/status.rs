@@ -81,8 +81,20 @@ fn the_kernel_has_a_menu() {
     until(&mut window, "the cell has run", |window| window.query_by_label("Python idle").is_some());
     window.get_by_label("Python idle").click();
     window.run();
+    window.get_by_label("Variables are lost. There’s no undo.");
     window.get_by_role_and_label(Role::MenuItem, "Restart").click();
     until(&mut window, "the kernel is off", |window| window.query_by_label("Python off").is_some());
+    window.get_by_label_contains("Dismiss: The kernel restarts. Its variables are lost");
+}
+
+#[test]
+fn the_menu_of_a_kernel_that_saves_variables_says_where_a_restart_leaves_them() {
+    let bench = Bench::new(&[("A.md", "---\nkernel: science\n---\n```python\n1\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Menu of cell 1").click();
+    window.run();
+    window.get_by_role_and_label(Role::MenuItem, "Restart kernel");
+    window.get_by_label("“Saved states…” brings variables back.");
 }
 
 #[test]
@@ -99,7 +111,8 @@ fn the_save_state_has_a_menu_and_the_words_show_the_outline() {
     window.get_by_role_and_label(Role::Button, "All saved").click();
     window.run();
     window.get_by_role_and_label(Role::MenuItem, "History of this note").click();
-    until(&mut window, "the history is shown", |window| window.query_by_label("Authors").is_some());
+    let empty = "Its versions are kept from your first edit on.";
+    until(&mut window, "the history is shown", |window| window.query_by_label(empty).is_some());
     press(&mut window, NONE, Key::Escape);
     assert!(!session(&window).settings().right_open);
     for is_open in [true, false] {

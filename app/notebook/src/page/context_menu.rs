@@ -3,6 +3,7 @@
 
 use super::NotePage;
 use crate::actions::{ClipboardCommand, PageAction};
+use crate::saved_states::restart_warning;
 use editor::display_map::RowIndex;
 use editor::markdown_keys::{TableEdit, edit_table};
 use editor::motion;
@@ -23,7 +24,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
 use store::{BlockId, DocId};
 use ui::icons;
-use ui::menus::{MENU_WIDTH, menu_below, menu_frame, menu_item, menu_separator};
+use ui::menus::{MENU_WIDTH, menu_below, menu_frame, menu_item, menu_note, menu_separator};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, paint_hover_fill, set_accessible_name};
 
@@ -442,6 +443,7 @@ fn cell_items(
     in_cell(ui, "Move down", CommandId::RowDown, actions);
     menu_separator(ui);
     run_item(ui, "Restart kernel", CommandId::KernelRestart, keys, actions);
+    menu_note(ui, restart_warning(note));
     in_cell(ui, "Delete cell", CommandId::CellDelete, actions);
 }
 

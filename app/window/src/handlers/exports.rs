@@ -1,8 +1,8 @@
 //! Exports: requested in a dialog, written on a separate thread, with progress shown meanwhile.
 
-use crate::overlays::destination_field::DestinationField;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::export_form::{ExportForm, RunningExport};
+use crate::overlays::file_path_field::FilePathField;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
@@ -72,7 +72,7 @@ impl WindowOverlay {
         };
         let whole = volume.map(|volume| ExportScope::Folder(volume, String::new()));
         choices.extend(whole.and_then(|whole| name(session, &whole).map(|name| (whole, name))));
-        let dest = DestinationField::new(String::new(), host.new_file_chooser.clone());
+        let dest = FilePathField::new(String::new(), host.new_file_chooser.clone());
         let mut wanted = ExportForm { kind, choices, chosen: 0, paper: PaperSize::A4, dest };
         wanted.choose_note(0);
         *self = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });

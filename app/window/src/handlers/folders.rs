@@ -218,6 +218,7 @@ impl WindowOverlay {
         match self {
             WindowOverlay::Dialog(Dialog::OpenFolder(form)) => form.submit(ctx),
             WindowOverlay::Dialog(Dialog::OpenRepository(form)) => form.submit(ctx),
+            WindowOverlay::Dialog(Dialog::Interpreter(form)) => form.submit(ctx),
             _ => {} // tidy: open because no other dialog is submitted
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
+use crate::overlays::interpreter_form::InterpreterForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
 use crate::overlays::science_pack_form::SciencePackForm;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -9,7 +10,9 @@ use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
-use engine::{Command, KernelGrant, SCIENCE_KERNEL};
+use engine::{Command, ENVIRONMENT_KERNEL, KernelGrant, SCIENCE_KERNEL};
+use host::note_packages::NotePlace;
+use std::path::PathBuf;
 use store::{BlockId, DocId};
 
 impl PaneState {
@@ -105,6 +108,7 @@ impl WindowOverlay {
             *self = WindowOverlay::Palette(CommandPalette::kernels(
                 session.kernels(),
                 note.kernel_name(),
+                session.kernel_grant(note.id).interpreter.as_deref(),
                 &host.science.status(),
             ));
             if session.kernels().is_empty() {
@@ -114,6 +118,22 @@ impl WindowOverlay {
                 );
             }
         }
+    }
+
+    /// Opens the dialog that chooses the Python of the open note's environment kernel.
+    pub(crate) fn ask_interpreter(&mut self, host: &HostLink, panes: &PaneState, notices: &mut NoticeState) {
+        let Some(note) = panes.active.note else {
+            notices.toasts.show_message("No note is open.");
+            return;
+        };
+        let session = host.session();
+        let Some(place) = NotePlace::of(session, note, host.driver.folder()) else {
+            notices.toasts.show_message("The note's volume has no folder on this device.");
+            return;
+        };
+        let chosen = session.kernel_grant(note).interpreter;
+        let form = InterpreterForm::new(note, chosen, place.shared, host.file_chooser.clone());
+        *self = WindowOverlay::Dialog(Dialog::Interpreter(Box::new(form)));
     }
 
     /// Opens the dialog for what the open note's cells may access.
@@ -132,6 +152,27 @@ impl HostLink {
         let says = format!("The cells of this note reach {} from now on.", grant.describe());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
         self.command(Command::Grant { note, grant })?;
+        notices.toasts.show_message(says);
+        Ok(())
+    }
+
+    /// Runs a note's cells in this Python, or in the one of its own environment, from now on.
+    pub(crate) fn use_interpreter(
+        &mut self,
+        notices: &mut NoticeState,
+        note: DocId,
+        interpreter: Option<PathBuf>,
+    ) -> anyhow::Result<()> {
+        let says = match &interpreter {
+            Some(python) => format!("{} runs the cells of this note from now on.", python.display()),
+            None => "The note's own environment runs its cells from now on.".to_owned(),
+        };
+        let granted = self.session().kernel_grant(note);
+        if granted.interpreter != interpreter {
+            self.command(Command::Grant { note, grant: KernelGrant { interpreter, ..granted } })?;
+        }
+        let kernel = Some(ENVIRONMENT_KERNEL.to_owned());
+        self.command(Command::UseKernel { note, kernel, keep: true, seen: None })?;
         notices.toasts.show_message(says);
         Ok(())
     }

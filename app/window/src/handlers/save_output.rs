@@ -1,7 +1,7 @@
 //! Saves a cell's output as a file.
 
-use crate::overlays::destination_field::DestinationField;
 use crate::overlays::dialogs::Dialog;
+use crate::overlays::file_path_field::FilePathField;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
@@ -61,11 +61,11 @@ impl PaneState {
 const NO_PICTURE: &str = "This image isn't a file in the note's folder; open its link instead.";
 
 /// Returns the field for a new file, with its suggested path.
-fn proposed_path(host: &HostLink, name: &str) -> DestinationField {
+fn proposed_path(host: &HostLink, name: &str) -> FilePathField {
     let home = std::env::home_dir().unwrap_or_default();
     let documents = home.join("Documents");
     let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
-    DestinationField::new(folder.join(name).display().to_string(), host.new_file_chooser.clone())
+    FilePathField::new(folder.join(name).display().to_string(), host.new_file_chooser.clone())
 }
 
 impl BackgroundJobs {

@@ -7,9 +7,27 @@ use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use anyhow::anyhow;
+use engine::commands::CommandId;
 use engine::{Command, KernelPhase, KernelStateMove, KernelStateReport, Note};
 use notebook::saved_states::{ForkSupport, SavedStatesChange, SavedStatesForm, SavedStatesView};
 use store::DocId;
+
+impl HostLink {
+    /// Restarts a note's kernel, and says what became of the variables.
+    pub(crate) fn restart_kernel(&mut self, notices: &mut NoticeState, note: Option<DocId>) {
+        let Some(note) = note else { return notices.toasts.show_message("No note is open.") };
+        let is_saved = self.note(Some(note)).is_some_and(Note::saves_states);
+        if !self.send(Command::RestartKernel { note }, notices) {
+            return;
+        }
+        if is_saved {
+            let text = "The kernel restarts without variables. You can bring them back.";
+            notices.toasts.show_with_action(text, "Saved states…", CommandId::KernelStates);
+        } else {
+            notices.toasts.show_message("The kernel restarts. Its variables are lost; text and outputs stay.");
+        }
+    }
+}
 
 /// The note property that controls whether the note's variables are saved.
 const STATE_PROPERTY: &str = "state";

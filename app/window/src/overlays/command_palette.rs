@@ -13,6 +13,7 @@ use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{ENVIRONMENT_KERNEL, KernelSpec, SCIENCE_KERNEL, Session};
 use host::science_pack::{PACK_WHEEL_BYTES, PackStatus, megabytes};
+use std::path::Path;
 use store::DocId;
 use text::untrusted_text;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
@@ -61,6 +62,8 @@ pub(crate) enum PaletteChoice {
     Kernel(Option<String>),
     /// Open the science pack dialog.
     SciencePack,
+    /// Open the dialog that chooses the Python of the open note's environment kernel.
+    Interpreter,
     /// Run this Vim command line.
     Line(String),
 }
@@ -130,6 +133,7 @@ impl CommandPalette {
             | PaletteChoice::Theme(_)
             | PaletteChoice::Kernel(_)
             | PaletteChoice::SciencePack
+            | PaletteChoice::Interpreter
             | PaletteChoice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
@@ -245,8 +249,13 @@ impl CommandPalette {
     }
 
     /// Returns the palette of kernels: Tracebook's own kinds, and the Jupyter kernels that were found. The used one is
-    /// first.
-    pub(crate) fn kernels(found: &[KernelSpec], used: Option<&str>, science: &PackStatus) -> CommandPalette {
+    /// first. `interpreter` is the Python that the user has chosen for the note.
+    pub(crate) fn kernels(
+        found: &[KernelSpec],
+        used: Option<&str>,
+        interpreter: Option<&Path>,
+        science: &PackStatus,
+    ) -> CommandPalette {
         let entry = |choice: Option<String>, title: &str, about: String| {
             PaletteEntry::new(PaletteChoice::Kernel(choice), title.to_owned(), about)
         };
@@ -266,6 +275,11 @@ impl CommandPalette {
         }
         let about = "this computer’s Python with this note’s packages, as confined as Instant".to_owned();
         entries.push(entry(Some(ENVIRONMENT_KERNEL.to_owned()), "Environment", about));
+        let about = interpreter.map_or_else(
+            || "another Python of this computer, such as one of conda or pyenv, as confined as Instant".to_owned(),
+            |python| format!("now {}", python.display()),
+        );
+        entries.push(PaletteEntry::new(PaletteChoice::Interpreter, "Choose an interpreter…".to_owned(), about));
         for spec in found {
             // The path has the form PREFIX/share/jupyter/kernels/NAME/kernel.json.
             let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path);

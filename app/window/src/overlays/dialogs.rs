@@ -2,8 +2,9 @@
 //!
 //! Each reports the user's decision. None performs it.
 
-use crate::overlays::destination_field::DestinationField;
 use crate::overlays::export_form::ExportForm;
+use crate::overlays::file_path_field::FilePathField;
+use crate::overlays::interpreter_form::InterpreterForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
 use crate::overlays::note_packages_form::NotePackagesForm;
 use crate::overlays::open_folder_form::OpenFolderForm;
@@ -45,7 +46,7 @@ pub(crate) enum Dialog {
     /// Asks where to export notes to.
     Export { wanted: ExportForm, trouble: Option<String> },
     /// Asks where to save a cell's output.
-    SaveOutput { save: OutputFile, dest: DestinationField, trouble: Option<String> },
+    SaveOutput { save: OutputFile, dest: FilePathField, trouble: Option<String> },
     /// Asks what a note's cells may access.
     Grant { note: DocId, wish: KernelPermissionsForm, trouble: Option<String> },
     /// Asks whether a kernel that others can change may run a note's cells: its name, its fingerprint, and what it
@@ -55,6 +56,8 @@ pub(crate) enum Dialog {
     PythonSetup(Box<PythonSetupForm>),
     /// Installs, uses or removes the science pack.
     SciencePack(Box<SciencePackForm>),
+    /// Chooses the Python of a note's environment kernel.
+    Interpreter(Box<InterpreterForm>),
     /// Edits the packages of a note's cells.
     NotePackages(Box<NotePackagesForm>),
     /// Lists the saved states and forks of a note's variables, and shares them.
@@ -116,6 +119,11 @@ pub(crate) enum DialogDecision {
     Grant {
         note: DocId,
         grant: engine::KernelGrant,
+    },
+    /// Runs a note's cells in a Python that was checked; `None`: in the one of its own environment.
+    UseInterpreter {
+        note: DocId,
+        interpreter: Option<PathBuf>,
     },
     AllowKernel {
         name: String,
@@ -190,6 +198,7 @@ impl Dialog {
             Dialog::Kernel { .. } => "kernel",
             Dialog::PythonSetup(_) => "python setup",
             Dialog::SciencePack(_) => "science pack",
+            Dialog::Interpreter(_) => "interpreter",
             Dialog::NotePackages(_) => "note packages",
             Dialog::SavedStates(_) => "saved states",
             Dialog::Share { .. } => "share",
@@ -231,6 +240,7 @@ impl Dialog {
                     }
                     Dialog::PythonSetup(form) => form.show(ui),
                     Dialog::SciencePack(form) => form.show(ui),
+                    Dialog::Interpreter(form) => form.show(ui),
                     Dialog::NotePackages(form) => form.show(ui),
                     Dialog::SavedStates(form) => form.show(ui).map(|decided| states_decision(form.note, decided)),
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
@@ -273,7 +283,9 @@ impl Dialog {
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
             Dialog::QuickNote { text, .. } => captured(text),
-            Dialog::OpenFolder(_) | Dialog::OpenRepository(_) => Some(DialogDecision::SubmitForm),
+            Dialog::OpenFolder(_) | Dialog::OpenRepository(_) | Dialog::Interpreter(_) => {
+                Some(DialogDecision::SubmitForm)
+            }
             Dialog::Export { wanted, .. } => exported(wanted),
             Dialog::SaveOutput { save, dest, .. } => saved(save, &dest.path),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
@@ -304,6 +316,7 @@ impl Dialog {
             | Dialog::Share { trouble, .. }
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
+            Dialog::Interpreter(form) => form.show_error(why),
             Dialog::SavedStates(form) => form.trouble = Some(why),
             Dialog::OpenFolder(form) => form.show_error(why),
             Dialog::OpenRepository(form) => form.show_error(why),
@@ -488,7 +501,7 @@ fn saved(save: &OutputFile, dest: &str) -> Option<DialogDecision> {
 fn save_output(
     ui: &mut Ui,
     save: &OutputFile,
-    dest: &mut DestinationField,
+    dest: &mut FilePathField,
     trouble: Option<&str>,
 ) -> Option<DialogDecision> {
     head(ui, "Save output as…");

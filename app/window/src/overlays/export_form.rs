@@ -1,6 +1,6 @@
 //! The dialog that asks where to export a note or folder, and the state of running exports.
 
-use crate::overlays::destination_field::DestinationField;
+use crate::overlays::file_path_field::FilePathField;
 use export::error::ExportError;
 use export::{ExportProgress, ExportReport, ExportScope};
 use notebook::actions::ExportCommand;
@@ -16,7 +16,7 @@ pub(crate) struct ExportForm {
     pub(crate) choices: Vec<(ExportScope, String)>,
     pub(crate) chosen: usize,
     pub(crate) paper: PaperSize,
-    pub(crate) dest: DestinationField,
+    pub(crate) dest: FilePathField,
 }
 
 impl ExportForm {

@@ -10,7 +10,7 @@ use host::science_pack::{PACK_WHEEL_BYTES, PackPhase, PackSource, PackStatus, Sc
 use std::time::Duration;
 use store::BlockId;
 use text::untrusted_text;
-use ui::dialog_parts::{at_right, head, words};
+use ui::dialog_parts::{at_right, buttons, head, words};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
@@ -24,11 +24,13 @@ pub(crate) struct SciencePackForm {
     cell: Option<BlockId>,
     /// The missing module.
     module: Option<String>,
+    /// Whether the user is asked about the removal of the pack.
+    is_removing: bool,
 }
 
 impl SciencePackForm {
     pub(crate) fn new(pack: SciencePack, cell: Option<BlockId>, module: Option<String>) -> SciencePackForm {
-        SciencePackForm { pack, cell, module }
+        SciencePackForm { pack, cell, module, is_removing: false }
     }
 
     /// Draws the dialog. Returns a decision once there is one.
@@ -41,9 +43,11 @@ impl SciencePackForm {
             ui.add_space(space::S);
         }
         if status.phase.is_busy() {
+            self.is_removing = false;
             return self.show_progress(ui, status.phase);
         }
         match &status.installed {
+            Some(pack) if self.is_removing => self.show_removal(ui, pack.bytes),
             Some(_) => self.show_installed(ui, &status),
             None => self.show_offer(ui, status.phase == PackPhase::Looking),
         }
@@ -97,7 +101,7 @@ impl SciencePackForm {
         closes.then_some(DialogDecision::Never)
     }
 
-    fn show_installed(&self, ui: &mut Ui, status: &PackStatus) -> Option<DialogDecision> {
+    fn show_installed(&mut self, ui: &mut Ui, status: &PackStatus) -> Option<DialogDecision> {
         if let Some(pack) = &status.installed {
             let text = format!(
                 "The science pack {} is installed: Python {}, {} MB.",
@@ -113,15 +117,33 @@ impl SciencePackForm {
             if text_button(ui, "Use Science", true).clicked() {
                 decision = Some(DialogDecision::UseScience { cell: self.cell });
             }
-            if text_button(ui, "Remove Science", false).clicked() {
-                let wake = ui.ctx().clone();
-                // If another operation started in the same frame, the click has no effect.
-                let _ = self.pack.remove(move || wake.request_repaint());
-            }
+            self.is_removing = text_button(ui, "Remove Science…", false).clicked();
             if text_button(ui, "Close", false).clicked() {
                 decision = Some(DialogDecision::Never);
             }
         });
         decision
+    }
+    /// Asks once before the pack is removed.
+    fn show_removal(&mut self, ui: &mut Ui, bytes: u64) -> Option<DialogDecision> {
+        let text = format!(
+            "Remove Science? This deletes {} MB for all workspaces. There’s no undo; installing it again downloads {} \
+             MB. Saved variables stay.",
+            megabytes(bytes),
+            megabytes(PACK_WHEEL_BYTES)
+        );
+        words(ui, &text);
+        ui.add_space(space::L);
+        match buttons(ui, "Remove Science", "Keep it") {
+            Some(true) => {
+                let wake = ui.ctx().clone();
+                // If another operation started in the same frame, the click has no effect.
+                let _ = self.pack.remove(move || wake.request_repaint());
+                self.is_removing = false;
+            }
+            Some(false) => self.is_removing = false,
+            None => {}
+        }
+        None
     }
 }

@@ -271,9 +271,7 @@ impl AppWindow {
             WindowCommand::Stop => {
                 self.host.note_command(&mut self.notices, on_note(|note| Command::Interrupt { note }))
             }
-            WindowCommand::Restart => {
-                self.host.note_command(&mut self.notices, on_note(|note| Command::RestartKernel { note }))
-            }
+            WindowCommand::Restart => self.host.restart_kernel(&mut self.notices, note),
             WindowCommand::UndoRun { redo } => {
                 let to = if redo { KernelStateMove::Redo } else { KernelStateMove::Undo };
                 self.host.note_command(&mut self.notices, note.map(|note| Command::MoveState { note, to }))
@@ -463,6 +461,7 @@ impl AppWindow {
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, name, None)
             }
             PaletteChoice::SciencePack => self.overlay.show_science_pack(&self.host, None, None),
+            PaletteChoice::Interpreter => self.overlay.ask_interpreter(&self.host, &self.panes, &mut self.notices),
             PaletteChoice::Line(line) => {
                 self.input.record_line(&line);
                 self.run_line(ctx, &line);
@@ -535,6 +534,9 @@ impl AppWindow {
             DialogDecision::RunCell { note, cell } => {
                 self.host.send(Command::Run { note, cell }, &mut self.notices);
                 None
+            }
+            DialogDecision::UseInterpreter { note, interpreter } => {
+                self.host.use_interpreter(&mut self.notices, note, interpreter).err()
             }
             DialogDecision::Grant { note, grant } => self.host.grant(&mut self.notices, note, grant).err(),
             DialogDecision::Share { volume, hub } => {

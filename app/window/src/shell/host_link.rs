@@ -1,10 +1,11 @@
 //! The link to the host: reads the session and sends commands.
 
+use crate::shell::desktop_look::DesktopLookWatch;
 use crate::shell::notice_state::NoticeState;
 use anyhow::{anyhow, bail};
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
-use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, NewFileChooser, PdfPrinter};
+use host::desktop::{DesktopNotifier, FileChooser, FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::science_pack::SciencePack;
 use host::source_control::SourceControl;
@@ -52,11 +53,15 @@ pub(crate) struct HostLink {
     /// The system's folder chooser, if it has one.
     pub(crate) folder_chooser: Option<FolderChooser>,
     /// The system's dialog for new files, if it has one.
-    pub(crate) new_file_chooser: Option<NewFileChooser>,
+    pub(crate) new_file_chooser: Option<FileChooser>,
+    /// The system's dialog for existing files, if it has one.
+    pub(crate) file_chooser: Option<FileChooser>,
     /// Opens files with other programs, if there's a desktop.
     pub(crate) file_opener: Option<FileOpener>,
     /// Shows notifications of the desktop, if there's one.
     pub(crate) notifier: Option<DesktopNotifier>,
+    /// Follows how the desktop looks, if there's one.
+    pub(crate) look: DesktopLookWatch,
     /// Whether cells, runs and schedules may start, and tabs are restored and saved.
     pub(crate) safe_mode: SafeMode,
     /// Prints a PDF file, if the system can.

@@ -42,7 +42,7 @@ impl AppWindow {
         let all = ui.max_rect();
         ui.painter().rect_filled(all, 0.0, colours.paper);
         let ctx = ui.ctx().clone();
-        let time = if self.prefs.calm { 0.0 } else { PANEL_ANIMATION_SECONDS };
+        let time = if ui::theme::is_motion_reduced() { 0.0 } else { PANEL_ANIMATION_SECONDS };
         let fold =
             |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
         // If there's little room (large scale, small window), the note keeps some of it.

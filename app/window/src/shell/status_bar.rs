@@ -15,7 +15,7 @@ use notebook::actions::PageAction;
 use std::sync::Arc;
 use store::DocId;
 use ui::icons;
-use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
+use ui::menus::{menu_below, menu_choice, menu_item, menu_note, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
@@ -509,6 +509,7 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
     item(ui, "Run stale", CommandId::NoteRunStale, true);
     item(ui, "Stop", CommandId::CellStop, busy);
     item(ui, "Restart", CommandId::KernelRestart, true);
+    menu_note(ui, notebook::saved_states::restart_warning(note));
     if note.saves_states() {
         item(ui, "Undo run", CommandId::KernelUndo, !busy);
         item(ui, "Redo run", CommandId::KernelRedo, !busy);

@@ -1,7 +1,7 @@
 //! The window's own settings, before they are saved: choices at once, dragged sizes after a moment.
 
 use eframe::egui;
-use engine::{ColorTheme, Settings};
+use engine::{ColorTheme, ReducedMotion, Settings};
 use host::fs::user_texts::UserTexts;
 use ui::theme;
 
@@ -16,7 +16,7 @@ pub(crate) struct WindowState {
     pub(crate) custom_theme: String,
     pub(crate) scale: f32,
     pub(crate) contrast: bool,
-    pub(crate) calm: bool,
+    pub(crate) calm: ReducedMotion,
     pub(crate) text: f32,
     pub(crate) left: f32,
     pub(crate) left_open: bool,

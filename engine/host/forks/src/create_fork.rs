@@ -234,10 +234,10 @@ fn open_forkable(project: &Path) -> Result<Option<RepositoryFolder>, ForkError> 
         ));
     }
     // Git runs these whatever folder of hooks it's told to use.
-    if let Some(hook) = repository.program_settings()?.iter().find(|name| name.starts_with("hook.")) {
+    if let Some(hook) = repository.own_program_settings()?.iter().find(|name| name.starts_with("hook.")) {
         return Err(ForkError::Refused(format!(
-            "the repository's own .git/config names a hook ({hook}), and no hook runs for a fork; move it to your own Git \
-             configuration first"
+            "the repository's own .git/config names a hook ({hook}), and no hook runs for a fork; move it to your own \
+             Git configuration first"
         )));
     }
     let is_conflict = |change: &vcs::FileChange| change.unstaged == Some(FileChangeKind::Conflicted);
@@ -255,8 +255,10 @@ fn commit_uncommitted(files: &Path, fork: &str) -> Result<Option<String>, ForkEr
         "Files as they were when the fork {fork} began\n\nThis is what wasn't committed in the project. The commit \
          stays in the\nfork: it's neither adopted nor pushed.\n\n{FORK_SNAPSHOT_TRAILER}{fork}\n"
     );
-    // Filters are programs. Those that the repository's own settings name don't run; a merge driver isn't used here.
-    let runs_filters = repository.program_settings()?.iter().all(|name| name.starts_with("merge."));
+    // Filters are programs. Those that the repository's own settings name don't run; a merge driver isn't used here, nor
+    // what is on the way to a remote.
+    let is_unused = |name: &String| name.starts_with("merge.") || name.starts_with("http.");
+    let runs_filters = repository.own_program_settings()?.iter().all(is_unused);
     let mut stage_filtered = |names: &[String]| {
         for names in names.chunks(MAX_NAMED_FILES).filter(|_| runs_filters) {
             let add = GitOperation::Add { files: names.to_vec() };

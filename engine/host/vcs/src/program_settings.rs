@@ -111,6 +111,16 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns libgit2's error.
     pub fn program_settings(&self) -> Result<Vec<String>, VcsError> {
+        let mut found = self.own_program_settings()?;
+        found.extend(submodule_settings(&self.repository, &self.top)?);
+        Ok(found)
+    }
+
+    /// Returns such settings without those of submodules, for work in a new worktree, which has none of them.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn own_program_settings(&self) -> Result<Vec<String>, VcsError> {
         let mut found = own_settings(&self.repository, &PROGRAM_SETTINGS)?;
         // Git still reads remotes from files, as it did before it had settings for them.
         for folder in ["branches", "remotes"] {
@@ -118,7 +128,6 @@ impl RepositoryFolder {
             let names = files.into_iter().flatten().flatten().map(|file| file.file_name());
             found.extend(names.map(|name| format!("{folder}/{}", name.to_string_lossy())));
         }
-        found.extend(submodule_settings(&self.repository, &self.top)?);
         Ok(found)
     }
 }

@@ -252,9 +252,11 @@ impl ScienceKernel {
     }
 
     /// Returns to the note's own branch, with its variables.
+    ///
+    /// If they can't be read now, they aren't given up: they are still on disk.
     pub(super) fn end_visit(&mut self) -> Result<(), ScienceError> {
         let own = self.ask_saver(|reply| SaverTask::Visit { branch: None, reply })??;
-        self.load_visited(&own).or_else(|why| self.give_up_saved(&why))
+        self.load_visited(&own)
     }
 
     fn load_visited(&mut self, visited: &VisitedState) -> Result<(), ScienceError> {

@@ -127,6 +127,7 @@ impl StateMove {
                     return Err(StateError::NoSuchBranch { name: name.clone() });
                 }
                 heads.branch.clone_from(name);
+                heads.visited.remove(name);
             }
             StateMove::Discard(name) | StateMove::Adopt(name) if *name == branch => {
                 return Err(StateError::CurrentBranch { name: name.clone() });
@@ -134,11 +135,13 @@ impl StateMove {
             StateMove::Discard(name) => {
                 heads.branches.remove(name).ok_or_else(|| StateError::NoSuchBranch { name: name.clone() })?;
                 heads.redo.remove(name);
+                heads.visited.remove(name);
             }
             StateMove::Adopt(name) => {
                 let state = heads.branches.remove(name);
                 let state = state.ok_or_else(|| StateError::NoSuchBranch { name: name.clone() })?;
                 heads.redo.remove(name);
+                heads.visited.remove(name);
                 heads.redo.remove(&branch);
                 heads.branches.insert(branch, state);
             }

@@ -54,6 +54,9 @@ pub struct StateHeads {
     /// Names of pinned states, by ID.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
+    /// Branches that visits have made and that the user hasn't switched to. Their states may be thinned.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub visited: BTreeSet<String>,
 }
 
 impl StateHeads {

@@ -1,8 +1,8 @@
 //! Decides which states to keep when they exceed their budget, and frees the space of the others.
 //!
-//! Heads, pinned states, branch points and the newest states are kept. The others are thinned like backups: the older,
-//! the wider apart. A thinned state keeps its record, so that its cells can run again. Then segments with many pages of
-//! thinned states are rewritten without them.
+//! Heads of the user's branches, pinned states, branch points and the newest states are kept. The others are thinned
+//! like backups: the older, the wider apart. A thinned state keeps its record, so that its cells can run again. Then
+//! segments with many pages of thinned states are rewritten without them.
 //!
 //! This happens in short steps between which cells are saved. Each step leaves a consistent folder: a replacement is
 //! flushed and renamed before anything that it replaces is deleted, and an interrupted step is repeated.
@@ -302,8 +302,12 @@ impl StateFolder {
     /// Returns the kept states, oldest first.
     fn candidates(&self) -> Vec<Candidate> {
         let heads = self.heads();
-        let ends: Vec<&String> =
-            heads.branches.values().flatten().chain(heads.redo.values().filter_map(|undone| undone.last())).collect();
+        // Each session of an agent makes a branch. Their states would leave no space for the user's; if one is thinned,
+        // its cells run again when the branch is continued or adopted.
+        let is_lasting = |branch: &str| branch == heads.branch || !heads.visited.contains(branch);
+        let states = heads.branches.iter().filter(|(branch, _)| is_lasting(branch)).filter_map(|(_, id)| id.as_ref());
+        let undone = heads.redo.iter().filter(|(branch, _)| is_lasting(branch));
+        let ends: Vec<&String> = states.chain(undone.filter_map(|(_, undone)| undone.last())).collect();
         let mut line: HashSet<&str> = HashSet::new();
         for id in &ends {
             line.extend(self.ancestors(Some(id)).map(|record| record.state.as_str()));

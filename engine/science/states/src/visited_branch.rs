@@ -35,7 +35,11 @@ impl StateFolder {
         let is_new = !self.heads().branches.contains_key(&name);
         let to = if is_new { StateMove::Fork(name.clone(), None) } else { StateMove::Switch(name.clone()) };
         let before = self.heads().current().map(ToOwned::to_owned);
-        let heads = to.apply(self.heads(), &|id| self.record(id).ok())?;
+        let is_theirs = is_new || self.heads().visited.contains(&name);
+        let mut heads = to.apply(self.heads(), &|id| self.record(id).ok())?;
+        if is_theirs {
+            heads.visited.insert(name.clone());
+        }
         let state = heads.current().map(ToOwned::to_owned);
         self.set_heads_until_saved(heads);
         self.own_branch = Some(own);

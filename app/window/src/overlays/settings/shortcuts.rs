@@ -9,10 +9,14 @@ use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2
 use engine::Settings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap, overridden_keys};
+use settings_pages::sections::clear_button;
 use ui::icons;
 use ui::setting_rows::{segmented_control, show_row};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
+
+/// Width of the button that resets or restores all keys, in points.
+const RESET_ALL_WIDTH: f32 = 132.0;
 
 impl SettingsPage {
     pub(super) fn keys(&mut self, ui: &mut Ui, settings: &Settings, changes: &mut Vec<SettingsChange>) {
@@ -25,16 +29,15 @@ impl SettingsPage {
         });
         ui.add_space(space::S);
         ui.horizontal(|ui| {
-            let all = !settings.keys.is_empty();
-            let room = ui.available_width() - if all { 132.0 } else { 0.0 };
+            let room = ui.available_width() - RESET_ALL_WIDTH;
             let hint = egui::RichText::new("Find a command or a key").color(ThemeColors::of(ui).muted);
             let field = egui::TextEdit::singleline(&mut self.query)
                 .id_salt("find a key")
                 .hint_text(hint)
                 .desired_width(room - space::L);
             ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Find a command or a key");
-            if all && text_button(ui, "Reset all keys", false).clicked() {
-                changes.push(SettingsChange::NoKeys);
+            if let Some(keys) = clear_button(ui, ("Reset all keys", "Restore keys"), &settings.keys) {
+                changes.push(SettingsChange::AllKeys(keys));
             }
         });
         ui.add_space(space::S);

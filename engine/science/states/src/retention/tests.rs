@@ -70,6 +70,11 @@ impl FakeKernel {
     fn go(&mut self, to: &StateMove) {
         let heads = to.apply(self.folder.heads(), &|id| self.folder.record(id).ok()).expect("a move");
         self.folder.set_heads(heads).expect("moved");
+        self.load_current();
+    }
+
+    /// Continues with the folder's current state.
+    fn load_current(&mut self) {
         let Some(id) = self.folder.heads().current().map(ToOwned::to_owned) else {
             // A fresh kernel.
             self.saved = SavedMemory::of_fresh(&self.fresh);
@@ -225,6 +230,38 @@ fn thinning_keeps_a_folder_in_its_budget_and_loses_nothing_that_stays() {
         assert!(kernel.folder.kept.contains_key(&thinned) && kernel.folder.kept.contains_key(&after));
         kernel.check();
     }
+}
+
+#[test]
+fn states_of_many_visits_leave_space_for_those_of_the_user() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut kernel = FakeKernel::open(dir.path(), 12);
+    let own = kernel.run();
+    let mut heads = Vec::new();
+    for number in 0..60 {
+        kernel.folder.visit_branch(&format!("session {number}")).expect("visited");
+        heads.push(kernel.run());
+        kernel.folder.end_visit();
+        kernel.load_current();
+    }
+    let budget = kernel.folder.used_bytes() / 2;
+    kernel.folder.set_budget(budget);
+    while kernel.folder.tend(&mut kernel.places).expect("a step") {}
+    assert!(kernel.folder.used_bytes() <= budget, "{} of {budget}", kernel.folder.used_bytes());
+    assert!(kernel.folder.kept.contains_key(&own) && !kernel.folder.kept.contains_key(&heads[0]));
+    kernel.check();
+    // Such a branch is still there: its cells run again.
+    let visited = kernel.folder.visit_branch("session 0").expect("visited");
+    assert_eq!((visited.state.as_ref(), visited.needs_load, visited.is_new), (Some(&heads[0]), true, false));
+    kernel.load_current();
+    kernel.folder.end_visit();
+    kernel.load_current();
+    // It's the user's once they have switched to it.
+    kernel.go(&StateMove::Switch("session 1".to_owned()));
+    kernel.go(&StateMove::Switch("main".to_owned()));
+    let visited = &kernel.folder.heads().visited;
+    assert!(visited.contains("session 0") && !visited.contains("session 1"));
+    kernel.reopen(dir.path(), 13).check();
 }
 
 #[test]

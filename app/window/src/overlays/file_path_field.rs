@@ -1,28 +1,28 @@
-//! A field for the path of a new file, with the system's dialog beside it.
+//! A field for the path of a file, with the system's dialog beside it.
 
 use eframe::egui;
 use egui::{Ui, vec2};
-use host::desktop::{NewFileChooser, PathChoice};
+use host::desktop::{FileChooser, PathChoice};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use ui::dialog_parts::{field, words};
 use ui::theme::{size, space};
 use ui::widgets::text_button;
 
-/// The path of a new file. **Browse…** shows the system's dialog, if there's one.
-pub(crate) struct DestinationField {
+/// The path of a file. **Browse…** shows the system's dialog, if there's one.
+pub(crate) struct FilePathField {
     /// The path as it's typed or chosen.
     pub(crate) path: String,
-    chooser: Option<NewFileChooser>,
+    chooser: Option<FileChooser>,
     /// The answer of the dialog that is open.
     answer: Option<Receiver<PathChoice>>,
     /// Whether the dialog couldn't be shown.
     is_unavailable: bool,
 }
 
-impl DestinationField {
-    pub(crate) fn new(path: String, chooser: Option<NewFileChooser>) -> DestinationField {
-        DestinationField { path, chooser, answer: None, is_unavailable: false }
+impl FilePathField {
+    pub(crate) fn new(path: String, chooser: Option<FileChooser>) -> FilePathField {
+        FilePathField { path, chooser, answer: None, is_unavailable: false }
     }
 
     /// Draws the field. Returns whether a file was chosen in the system's dialog.
