@@ -7,6 +7,7 @@ mod asking;
 #[cfg(target_os = "linux")]
 mod environment;
 mod figures;
+mod gallery;
 mod ipython_syntax;
 pub(crate) mod jupyter;
 mod jupyter_displays;
