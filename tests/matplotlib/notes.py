@@ -111,6 +111,8 @@ def run_note(program, kernel, name, out):
         for line in done.stdout.splitlines():
             row = json.loads(line)
             figure = row.get("data", {}).get(FIGURE_MIME)
+            if not figure and "output_type" in row:
+                print(f"{name}, cell {row['cell']} gives {str(row)[:200]}")
             if figure:
                 operations = json.loads(figure)["display_list"]["ops"]
                 drawn[row["cell"]] = dict(sorted(collections.Counter(part["op"] for part in operations).items()))
@@ -135,7 +137,7 @@ def main():
     arguments.add_argument("notes", nargs="*", default=[])
     arguments.add_argument("--kernel", default="environment")
     arguments.add_argument("--record", action="store_true")
-    asked = arguments.parse_args()
+    asked = arguments.parse_intermixed_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     out, program = asked.out.resolve(), asked.program.resolve()
     import numpy as np
