@@ -9,6 +9,7 @@ mod environment;
 mod figures;
 #[cfg(target_os = "linux")]
 mod frames;
+mod gallery;
 mod ipython_syntax;
 pub(crate) mod jupyter;
 mod jupyter_displays;

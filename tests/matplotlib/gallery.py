@@ -98,13 +98,13 @@ def compare(ours, theirs):
     return difference, float(score[seen].mean()) if seen.any() else 1.0
 
 
-def sheets(pairs, out, per_sheet=40, wide=300):
+def sheets(pairs, out, per_sheet=40, wide=300, high=240):
     """Writes images of pairs: ours at the left, Agg's at the right, with their scores."""
     from PIL import Image, ImageDraw
 
     for sheet in range(0, len(pairs), per_sheet):
         part = pairs[sheet : sheet + per_sheet]
-        columns, high = 4, 240
+        columns = 4
         canvas = Image.new("RGB", (columns * (2 * wide + 20), -(-len(part) // columns) * (high + 24)), "#888888")
         pen = ImageDraw.Draw(canvas)
         for at, (name, ours, theirs, difference, score) in enumerate(part):
@@ -113,7 +113,7 @@ def sheets(pairs, out, per_sheet=40, wide=300):
                 image = image.convert("RGB")
                 image.thumbnail((wide, high))
                 canvas.paste(image, (left, y + 18))
-            pen.text((x + 2, y + 3), f"{name[-58:]}  {difference:.2f}  {score:.3f}", fill="white")
+            pen.text((x + 2, y + 3), f"{name[-wide // 5:]}  {difference:.2f}  {score:.3f}", fill="white")
         canvas.save(out / f"sheet-{sheet // per_sheet + 1}.png")
 
 

@@ -231,7 +231,7 @@ impl DeviceSettings {
         let about = match (&device.address, device.is_authorized()) {
             (_, false) => "Revoked. The device keeps what it has received; that can't be undone.".to_owned(),
             (_, true) if doomed => {
-                "Disconnected within a second; it keeps what it has received. There’s no undo, only pairing anew."
+                "Disconnected within a second; it keeps what it has received. There’s no undo, only pairing again."
                     .to_owned()
             }
             (Some(address), true) => format!("A hub at {address}. {}", id.short_id()),

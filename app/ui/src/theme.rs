@@ -528,8 +528,8 @@ pub fn apply_settings(ctx: &egui::Context, settings: &Settings) {
     }
 }
 
-/// Sets how the system looks, for settings that follow it. Its theme is used where the event loop doesn't know it, as on
-/// Linux. Any thread may call this.
+/// Sets how the system looks, for settings that follow it. Its theme is used where the event loop doesn't know it, as
+/// on Linux. Any thread may call this.
 pub fn set_system_look(ctx: &egui::Context, is_dark: bool, reduces_motion: bool) {
     let theme = if is_dark { egui::Theme::Dark } else { egui::Theme::Light };
     ctx.options_mut(|options| options.fallback_theme = theme);

@@ -692,7 +692,9 @@ def _define_backend():
     def describe_axes(axes, height):
         frame = axes.bbox
         edges = (frame.x0, height - frame.y1, frame.x1, height - frame.y0)
-        label = axes.get_title() or axes.get_title(loc="left") or axes.get_title(loc="right")
+        # A secondary axis is among the child axes, but has no title.
+        title_of = getattr(axes, "get_title", lambda loc: "")
+        label = title_of(loc="center") or title_of(loc="left") or title_of(loc="right")
         ink = axes.xaxis.label.get_color()
         from matplotlib import colors
 

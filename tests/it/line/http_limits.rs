@@ -444,16 +444,20 @@ fn a_token_sends_a_bounded_number_of_bodies_at_the_same_time() {
         "PUT {NOTE}Slow.md HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {write}\r\nIf-None-Match: *\r\n\
          Content-Length: 100\r\n\r\nhalf"
     );
-    // Some more than there are places: a request below may take one before all of these have begun.
-    let mut halves: Vec<TcpStream> = (0..MAX_BODIES_OF_TOKEN + 8).map(|_| server.connect()).collect();
-    halves.iter_mut().for_each(|stream| stream.write_all(half.as_bytes()).expect("sent"));
-    let put =
-        |token: &str, name: &str| server.send(token, "PUT", &format!("{NOTE}{name}"), &[("If-None-Match", "*")], "x");
-    let mut refused = None;
-    until("the others have begun", || {
-        refused = Some(put(&write, "More.md")).filter(|answer| answer.status == 429);
+    let (mut halves, mut refused) = (Vec::new(), None);
+    until("all places are taken", || {
+        let answer = server.send(&write, "PUT", &format!("{NOTE}More.md"), &[("If-None-Match", "*")], "x");
+        refused = Some(answer).filter(|answer| answer.status == 429);
+        // The request above had a place itself, so one of these may have got none.
+        if refused.is_none() {
+            halves.push(server.connect());
+            halves.last_mut().expect("a stream").write_all(half.as_bytes()).expect("sent");
+        }
         refused.is_some()
     });
+    assert!(halves.len() >= MAX_BODIES_OF_TOKEN);
+    let put =
+        |token: &str, name: &str| server.send(token, "PUT", &format!("{NOTE}{name}"), &[("If-None-Match", "*")], "x");
     refused.expect("an answer").refused(429, "with a body at the same time");
     put(&other, "Other.md").code(201);
     server.get(&write, VOLUMES).code(200);

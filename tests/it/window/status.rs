@@ -111,7 +111,7 @@ fn the_save_state_has_a_menu_and_the_words_show_the_outline() {
     window.get_by_role_and_label(Role::Button, "All saved").click();
     window.run();
     window.get_by_role_and_label(Role::MenuItem, "History of this note").click();
-    let empty = "Its versions are kept from your first edit on.";
+    let empty = "This note has no history yet.";
     until(&mut window, "the history is shown", |window| window.query_by_label(empty).is_some());
     press(&mut window, NONE, Key::Escape);
     assert!(!session(&window).settings().right_open);
