@@ -6,6 +6,8 @@ use super::git::{caller, git, know_user, run_in, with_remote};
 use crate::program::{Done, House, finish, is_root, until};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs `tracebook git …` in a folder, for the house's workspace.
 fn run_at(house: &House, folder: &str, words: &[&str]) -> Done {
@@ -265,6 +267,34 @@ fn an_agent_shows_stages_merges_and_stashes() {
     assert!([0, 1, 3].iter().all(|at| heard[*at].contains("read-only")), "{heard:?}");
     assert!(heard[2].contains("+# A") && heard[4].contains("no history in Git"), "{heard:?}");
     assert_eq!(git(&locked.path("notes"), &["status", "--porcelain"]), "M a.md");
+}
+
+/// The second in which a file was written.
+fn second_of(path: &Path) -> Duration {
+    let time = path.metadata().and_then(|meta| meta.modified()).expect("a time");
+    Duration::from_secs(time.duration_since(UNIX_EPOCH).expect("after 1970").as_secs())
+}
+
+#[test]
+fn a_change_in_the_second_of_a_commit_is_seen_by_git() {
+    let house = House::with(&[("a.md", "# 0\n"), ("b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    let (file, index) = (notes.join("a.md"), notes.join(".git/index"));
+    let mut number = 0;
+    until("all of it is in one second", || {
+        number += 1;
+        house.write("notes/a.md", format!("# {}\n", number % 10).as_bytes());
+        let before = second_of(&file);
+        git(&notes, &["commit", "-qam", "One more"]);
+        house.write("notes/a.md", b"# !\n");
+        second_of(&file) == before && second_of(&index) == before
+    });
+    until("that second is over", || SystemTime::now() > UNIX_EPOCH + second_of(&file) + Duration::from_secs(1));
+    house.write("notes/b.md", b"b\nmore\n");
+    run_in(&house, "notes", &["add", "b.md"]).good();
+    assert!(second_of(&index) > second_of(&file));
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "M a.md\nM  b.md", "Git's own view");
 }
 
 #[test]

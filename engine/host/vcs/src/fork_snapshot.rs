@@ -1,6 +1,7 @@
 //! The commit that a fork's branch begins with: what wasn't committed in the project. It belongs to the fork alone.
 
 use crate::errors::VcsError;
+use crate::racy_entries::write_index;
 use crate::repository_folder::RepositoryFolder;
 use crate::tool_text::short_id;
 use git2::{Index, Oid, Revwalk, Signature};
@@ -57,7 +58,7 @@ impl RepositoryFolder {
             }
         }
         let written = tree.write_tree_to(&self.repository)?;
-        index.write()?;
+        write_index(&self.repository, &mut index)?;
         if written == head.id() {
             return Ok(None);
         }

@@ -22,6 +22,7 @@ mod note_choices;
 mod plain_folder;
 mod program_settings;
 mod project_files;
+mod racy_entries;
 mod range_walk;
 mod reads;
 mod renames;
@@ -67,6 +68,7 @@ use git2::{
     AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, Status, StatusOptions, Tree,
 };
 use lfs_pointers::LfsComparison;
+use racy_entries::write_index;
 use range_walk::WalkedCommit;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -192,7 +194,7 @@ impl RepositoryFolder {
             return refuse("nothing has changed since the last commit".to_owned());
         }
         let commit = self.write_commit(&signature, message, written)?;
-        index.write()?;
+        write_index(&self.repository, &mut index)?;
         Ok((commit, paths.iter().map(|path| self.folder_path(path).to_owned()).collect()))
     }
 

@@ -1,6 +1,7 @@
 //! What a copy of a project consists of: the files that Git knows or would offer to add, and what it leaves out.
 
 use crate::errors::VcsError;
+use crate::racy_entries::write_index;
 use crate::repository_folder::RepositoryFolder;
 use git2::{IndexEntryExtendedFlag, Status, StatusOptions};
 use std::path::PathBuf;
@@ -84,7 +85,7 @@ impl RepositoryFolder {
                 index.add(&entry)?;
             }
         }
-        Ok(index.write()?)
+        write_index(&self.repository, &mut index)
     }
 
     /// Returns whether Git ignores a path of the folder; folders end with `/`.

@@ -1,5 +1,6 @@
 //! Stages files in process, and commits exactly what is staged.
 
+use crate::racy_entries::write_index;
 use crate::{Commit, RepositoryFolder, VcsError};
 use git2::{ErrorCode, Oid, Signature, Status};
 
@@ -16,7 +17,7 @@ impl RepositoryFolder {
         for file in &chosen {
             self.stage_file(&self.repository_path(file)?, None, &mut index)?;
         }
-        index.write()?;
+        write_index(&self.repository, &mut index)?;
         Ok(chosen)
     }
 
