@@ -255,8 +255,8 @@ fn commit_uncommitted(files: &Path, fork: &str) -> Result<Option<String>, ForkEr
         "Files as they were when the fork {fork} began\n\nThis is what wasn't committed in the project. The commit \
          stays in the\nfork: it's neither adopted nor pushed.\n\n{FORK_SNAPSHOT_TRAILER}{fork}\n"
     );
-    // Filters are programs. Those that the repository's own settings name don't run; a merge driver isn't used here, nor
-    // what is on the way to a remote.
+    // Filters are programs. Those that the repository's own settings name don't run; a merge driver isn't used here,
+    // nor what is on the way to a remote.
     let is_unused = |name: &String| name.starts_with("merge.") || name.starts_with("http.");
     let runs_filters = repository.own_program_settings()?.iter().all(is_unused);
     let mut stage_filtered = |names: &[String]| {

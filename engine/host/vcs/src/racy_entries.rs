@@ -2,8 +2,8 @@
 //!
 //! Git takes a file for unchanged if its size and time are those in the index, and compares times by the second. A file
 //! that may have changed in the second in which the index was written is read once more ("racy", as in Git's
-//! `Documentation/technical/racy-git.txt`). Whoever writes the index later has to mark such files. libgit2 compares by the
-//! nanosecond, and marks too few.
+//! `Documentation/technical/racy-git.txt`). Whoever writes the index later has to mark such files. libgit2 compares by
+//! the nanosecond, and marks too few.
 
 use crate::errors::VcsError;
 use git2::{Index, IndexEntry, ObjectType, Oid, Repository};
