@@ -310,8 +310,8 @@ fn what_a_front_end_may_not_do_is_refused() {
     assert_eq!(silent.end(), 1_008);
 }
 
-/// A front end in a browser sends its token with `init`. It isn't taken for one that hasn't called because the workspace
-/// takes longer to answer than a client without a token may wait.
+/// A front end in a browser sends its token with `init`. It isn't taken for one that hasn't called because the
+/// workspace takes longer to answer than a client without a token may wait.
 #[test]
 fn a_front_end_that_has_called_init_is_not_cut_off_while_the_workspace_is_busy() {
     let house = notes();

@@ -451,6 +451,24 @@ fn lines_from_both_sides_of_a_merge_are_blamed_through_a_rename() {
 }
 
 #[test]
+fn a_picture_that_was_only_moved_has_no_changed_bytes() {
+    let house = House::with(&[("a.md", "one\n")]);
+    let notes = init(&house);
+    house.write("notes/a.png", b"\x89PNG\0\0first");
+    commit_at(&notes, 1_700_000_000, "First");
+    git(&notes, &["mv", "a.png", "b.png"]);
+    commit_at(&notes, 1_700_000_100, "Move");
+    let moved = run_in(&house, "notes", &["show", "HEAD"]).good().text();
+    assert!(moved.contains("rename to b.png") && !moved.contains("Binary"), "{moved}");
+    house.write("notes/b.png", b"\x89PNG\0\0other");
+    for words in [["diff", "b.png"], ["show", "HEAD"]] {
+        let changed = run_in(&house, "notes", &words).good().text();
+        assert!(changed.contains("Binary files a/b.png and b/b.png differ"), "{words:?}: {changed}");
+        commit_at(&notes, 1_700_000_200, "Change");
+    }
+}
+
+#[test]
 fn agents_read_revisions_of_git() {
     let (address, results) = caller(vec![
         ("git_log", json!({"revision": "main..idea"})),

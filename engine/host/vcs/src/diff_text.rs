@@ -3,6 +3,9 @@
 use crate::errors::VcsError;
 use git2::{Delta, Diff, DiffDelta, DiffFormat};
 
+/// How libgit2 marks the line that says that binary files differ.
+const BINARY_LINE: char = 'B';
+
 /// Maximum size of a diff in bytes.
 pub const MAX_DIFF_BYTES: usize = 10 << 20;
 
@@ -24,6 +27,11 @@ pub(crate) fn format_some(
         }
         // A folder that's a repository itself has no text.
         if delta.status() == Delta::Unreadable || !is_shown(&delta) {
+            return true;
+        }
+        // As in Git, nothing is said of the bytes of a file that was only moved, or has another mode.
+        let (old, new) = (delta.old_file().id(), delta.new_file().id());
+        if line.origin() == BINARY_LINE && old == new && !new.is_zero() {
             return true;
         }
         if matches!(line.origin(), '+' | '-' | ' ') {
