@@ -99,7 +99,8 @@ fn is_meant(approved: CallContext<'_>, other: CallContext<'_>) -> bool {
     let site = |call: CallContext<'_>| {
         text(call.arguments, "url").and_then(|url| WebAddress::read(&url).ok()).map(|found| found.site)
     };
-    if tool.name == "fetch_url"
+    let takes_address = tool.source == ToolSource::BuiltIn && tool.parameters["properties"]["url"].is_object();
+    if takes_address
         && one.len() == 1
         && let Some(there) = site(approved)
     {
