@@ -29,8 +29,8 @@ pub(crate) fn format_some(
         if delta.status() == Delta::Unreadable || !is_shown(&delta) {
             return true;
         }
-        // As in Git, nothing is said of the bytes of a file that was only moved. Of a large file that was changed, libgit2
-        // may not know the new hash.
+        // As in Git, nothing is said of the bytes of a file that was only moved. Of a large file that was changed,
+        // libgit2 may not know the new hash.
         let is_same = delta.old_file().id() == delta.new_file().id();
         if line.origin() == BINARY_LINE && is_same && matches!(delta.status(), Delta::Renamed | Delta::Copied) {
             return true;
