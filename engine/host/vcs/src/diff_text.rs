@@ -35,6 +35,10 @@ pub(crate) fn format_some(
         if line.origin() == BINARY_LINE && is_same && matches!(delta.status(), Delta::Renamed | Delta::Copied) {
             return true;
         }
+        if line.origin() == BINARY_LINE && delta.status() == Delta::Modified {
+            text.extend_from_slice(with_both_names(&String::from_utf8_lossy(line.content())).as_bytes());
+            return true;
+        }
         if matches!(line.origin(), '+' | '-' | ' ') {
             text.push(line.origin() as u8);
         }
@@ -46,4 +50,14 @@ pub(crate) fn format_some(
         _ => {}
     }
     Ok((String::from_utf8_lossy(&text).into_owned(), whole))
+}
+
+/// Returns the line that says that a changed binary file differs. Where libgit2 hasn't read a large file, it names none
+/// as the new one, as if it were deleted.
+fn with_both_names(line: &str) -> String {
+    let old = line.strip_prefix("Binary files ").and_then(|rest| rest.strip_suffix(" and /dev/null differ\n"));
+    old.map_or_else(
+        || line.to_owned(),
+        |old| format!("Binary files {old} and {} differ\n", old.replacen("a/", "b/", 1)),
+    )
 }
