@@ -13,6 +13,7 @@ mod gallery;
 mod ipython_syntax;
 pub(crate) mod jupyter;
 mod jupyter_displays;
+mod note_runs;
 pub(crate) mod plots;
 pub(crate) mod python_setup;
 mod reactive;

@@ -1,7 +1,7 @@
 //! The kernel of an environment: this machine's CPython in the same sandbox as the built-in kernel.
 
 use super::Kernel;
-use super::tutorials::folder_of;
+use super::note_runs::folder_of;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;

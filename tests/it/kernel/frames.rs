@@ -2,7 +2,7 @@
 //! and `run --save` read.
 
 use super::Kernel;
-use super::tutorials::folder_of;
+use super::note_runs::folder_of;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -4,16 +4,12 @@
 //! `tests/data/gallery` has the notes. `tests/matplotlib/notes.py` records what is expected, and measures how far our
 //! pictures are from matplotlib's own. The kernels are those of the tutorials' tests.
 
-use super::tutorials::folder_of;
-use crate::program::{House, finish_within, is_left_to_nightly};
+use super::note_runs::NoteRuns;
+use crate::program::is_left_to_nightly;
 use plot::{FIGURE_MIME, PreparedFigure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// The time limit of a note, which takes seconds; five sessions on two cores make it slower.
-const NOTE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Blocks of a picture whose light is recorded.
 const COLUMNS: usize = 12;
 const ROWS: usize = 9;
@@ -24,17 +20,11 @@ const RECORDED_SCALE: f64 = 2.0;
 /// What matplotlib says if its first import on a device takes long.
 const FONT_CACHE_MESSAGE: &str = "Matplotlib is building the font cache; this may take a moment.\n";
 
-fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/gallery")
-}
-
-fn read(file: &str) -> String {
-    std::fs::read_to_string(data().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
-}
+const GALLERY: NoteRuns = NoteRuns { folder: "gallery", compare: differences };
 
 /// What is expected of each cell of a note.
 fn rows_of(name: &str) -> Vec<Value> {
-    serde_json::from_str(&read(&format!("{name}.json"))).unwrap_or_else(|error| panic!("{name}: {error}"))
+    serde_json::from_str(&GALLERY.read(&format!("{name}.json"))).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn recorded_light(row: &Value) -> Vec<f64> {
@@ -73,78 +63,47 @@ fn operations_of(figure: &str) -> Value {
     json!(counts)
 }
 
-/// Runs these notes with a kernel and lists whatever isn't as expected.
-fn differences(house: &House, names: &[&str], kernel: &str, variables: &[(&str, &Path)]) -> Vec<String> {
+/// Lists whatever isn't as expected of a note.
+fn differences(kernel: &str, name: &str, lines: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
-    for name in names {
-        let mut command = house.command(&["run", name, "--json", "--kernel", kernel]);
-        command.envs(variables.iter().copied());
-        let done = finish_within(command, b"", NOTE_TIMEOUT);
-        if done.code != 0 || !done.err.is_empty() {
-            found.push(format!("{name} ends with {}: {}", done.code, done.err));
-        }
-        let mut drawn: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-        for line in done.lines() {
-            let cell = line["cell"].as_u64().expect("the cell's number");
-            match line["data"][FIGURE_MIME].as_str() {
-                Some(figure) if line["data"]["image/png"].is_string() => {
-                    drawn.entry(cell).or_default().push(figure.to_owned());
-                }
-                _ if line["text"] == FONT_CACHE_MESSAGE => {}
-                _ => {
-                    let start: String = line.to_string().chars().take(400).collect();
-                    found.push(format!("{kernel}, {name}, cell {cell} gives {start}"));
-                }
+    let mut drawn: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for line in lines {
+        let cell = line["cell"].as_u64().expect("the cell's number");
+        match line["data"][FIGURE_MIME].as_str() {
+            Some(figure) if line["data"]["image/png"].is_string() => {
+                drawn.entry(cell).or_default().push(figure.to_owned());
+            }
+            _ if line["text"] == FONT_CACHE_MESSAGE => {}
+            _ => {
+                let start: String = line.to_string().chars().take(400).collect();
+                found.push(format!("{kernel}, {name}, cell {cell} gives {start}"));
             }
         }
-        for (number, row) in (1..).zip(rows_of(name)) {
-            let place = format!("{kernel}, {name}, cell {number}");
-            let figures = drawn.remove(&number).unwrap_or_default();
-            if row["figures"] != figures.len() {
-                found.push(format!("{place} shows {} figures and not {}", figures.len(), row["figures"]));
-                continue;
+    }
+    for (number, row) in (1..).zip(rows_of(name)) {
+        let place = format!("{kernel}, {name}, cell {number}");
+        let figures = drawn.remove(&number).unwrap_or_default();
+        if row["figures"] != figures.len() {
+            found.push(format!("{place} shows {} figures and not {}", figures.len(), row["figures"]));
+            continue;
+        }
+        for figure in &figures {
+            let operations = operations_of(figure);
+            if operations != row["operations"] {
+                found.push(format!("{place} draws {operations} and not {}", row["operations"]));
             }
-            for figure in &figures {
-                let operations = operations_of(figure);
-                if operations != row["operations"] {
-                    found.push(format!("{place} draws {operations} and not {}", row["operations"]));
-                }
-                let apart = light_difference(&drawn_light(figure), &recorded_light(&row));
-                if apart > MAX_LIGHT_DIFFERENCE {
-                    found.push(format!("{place} looks different from matplotlib's picture, by {apart:.2} of 255"));
-                }
+            let apart = light_difference(&drawn_light(figure), &recorded_light(&row));
+            if apart > MAX_LIGHT_DIFFERENCE {
+                found.push(format!("{place} looks different from matplotlib's picture, by {apart:.2} of 255"));
             }
         }
     }
     found
 }
 
-fn house_with(names: &[&str]) -> House {
-    let notes: Vec<(String, String)> =
-        names.iter().map(|name| format!("{name}.md")).map(|file| (file.clone(), read(&file))).collect();
-    House::with(&notes.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>())
-}
-
-#[track_caller]
-fn check_in_science(names: &[&str]) {
-    let Some(pack) = folder_of("TRACEBOOK_SCIENCE_KERNELS") else { return };
-    let found = differences(&house_with(names), names, "science", &[("TRACEBOOK_KERNELS", &pack)]);
-    assert!(found.is_empty(), "{}", found.join("\n\n"));
-}
-
-#[cfg(target_os = "linux")]
-#[track_caller]
-fn check_in_environment(names: &[&str]) {
-    let Some(environment) = folder_of("TRACEBOOK_TUTORIALS_ENVIRONMENT") else { return };
-    let house = house_with(names);
-    std::os::unix::fs::symlink(environment, house.path("notes/.venv")).expect("linked");
-    let found = differences(&house, names, "environment", &[]);
-    assert!(found.is_empty(), "{}", found.join("\n\n"));
-}
-
 #[test]
 fn science_draws_images_circles_and_space() {
-    check_in_science(&["images", "circles", "space"]);
+    GALLERY.check_in_science(&["images", "circles", "space"]);
 }
 
 #[test]
@@ -153,33 +112,33 @@ fn science_draws_the_rest_of_the_gallery() {
     if is_left_to_nightly() {
         return;
     }
-    check_in_science(&["lines", "bars", "statistics", "fields", "triangles", "axes", "shapes"]);
+    GALLERY.check_in_science(&["lines", "bars", "statistics", "fields", "triangles", "axes", "shapes"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn an_environment_draws_lines_bars_statistics_axes_and_shapes() {
-    check_in_environment(&["lines", "bars", "statistics", "axes", "shapes"]);
+    GALLERY.check_in_environment(&["lines", "bars", "statistics", "axes", "shapes"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn an_environment_draws_images_fields_triangles_circles_and_space() {
-    check_in_environment(&["images", "fields", "triangles", "circles", "space"]);
+    GALLERY.check_in_environment(&["images", "fields", "triangles", "circles", "space"]);
 }
 
 #[test]
 fn a_hundred_plots_are_drawn_in_each_kernel_and_differ() {
     let source = std::fs::read_to_string(file!().strip_prefix("tests/").unwrap_or(file!())).expect("this file");
     let mut plots = Vec::new();
-    for entry in std::fs::read_dir(data()).expect("listed").flatten() {
+    for entry in std::fs::read_dir(GALLERY.data()).expect("listed").flatten() {
         let path = entry.path();
         let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name").to_owned();
         if name == "README" || path.extension().is_none_or(|kind| kind != "md") {
             continue;
         }
         assert_eq!(source.matches(&format!("\"{name}\"")).count(), 2, "{name} runs once in each kernel");
-        let (text, rows) = (read(&format!("{name}.md")), rows_of(&name));
+        let (text, rows) = (GALLERY.read(&format!("{name}.md")), rows_of(&name));
         assert_eq!(text.matches("```python\n").count(), rows.len(), "{name}");
         let drawn = rows.iter().enumerate().filter(|(_, row)| row["figures"] == 1);
         plots.extend(drawn.map(|(at, row)| (format!("{name}, cell {}", at + 1), recorded_light(row))));

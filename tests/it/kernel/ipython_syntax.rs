@@ -1,7 +1,7 @@
 //! Cells of notebooks that use IPython's syntax and its displays, in the kernels that have no IPython.
 
 use super::Kernel;
-use super::tutorials::folder_of;
+use super::note_runs::folder_of;
 use crate::program::{House, finish};
 
 /// Runs what notebooks begin with, and what they can't do here. `made` is the folder of the cells.

@@ -5,39 +5,20 @@
 //! `TRACEBOOK_SCIENCE_KERNELS` names the folder of an installed pack, `TRACEBOOK_TUTORIALS_ENVIRONMENT` an environment
 //! with the packages (`.ci/run` makes both). Without them these tests fail in CI and are skipped elsewhere.
 
-use crate::program::{House, finish_within};
+use super::note_runs::NoteRuns;
 use regex_lite::Regex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// The time limit of a note. The longest takes half a minute; five sessions on two cores make it slower.
-const NOTE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Numbers that differ by less are equal, since residuals can consist of rounding alone.
 const SMALLEST_DIFFERENCE: f64 = 1e-8;
 /// The allowed relative difference; numbers are printed with eight digits.
 const RELATIVE_DIFFERENCE: f64 = 1e-6;
 
-/// The folder that an environment variable names, which must be set in CI.
-pub(super) fn folder_of(variable: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os(variable).map(PathBuf::from);
-    let is_ci = std::env::var_os("TRACEBOOK_CI").is_some();
-    assert!(folder.is_some() || !is_ci, "{variable} must be set where TRACEBOOK_CI is");
-    if folder.is_none() {
-        eprintln!("skipped: {variable} isn't set");
-    }
-    folder
-}
-
-fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/tutorials")
-}
+const TUTORIALS: NoteRuns = NoteRuns { folder: "tutorials", compare: differences };
 
 fn read_json(name: &str) -> Value {
-    let path = data().join(name);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    serde_json::from_str(&TUTORIALS.read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The output of a cell.
@@ -121,99 +102,69 @@ fn texts_are_compared_by_their_numbers() {
     assert!(has_form_of("array([1, 2])", "array([3, 4])") && !has_form_of("array([1, 2])", "None"));
 }
 
-/// Runs these notes with a kernel and lists each cell whose result differs from the expected one.
-fn differences(house: &House, names: &[&str], kernel: &str, variables: &[(&str, &Path)]) -> Vec<String> {
+/// Lists each cell of a note whose result differs from the expected one.
+fn differences(kernel: &str, name: &str, lines: &[Value]) -> Vec<String> {
     let known = read_json("differences.json");
     let mut found = Vec::new();
-    for name in names {
-        let mut command = house.command(&["run", name, "--json", "--kernel", kernel]);
-        command.envs(variables.iter().copied());
-        let done = finish_within(command, b"", NOTE_TIMEOUT);
-        if done.code != 0 || !done.err.is_empty() {
-            found.push(format!("{name} ends with {}: {}", done.code, done.err));
+    let results = results_of(lines);
+    let expected = read_json(&format!("{name}.json"));
+    let expected = expected.as_array().expect("a list of cells");
+    assert!(!expected.is_empty(), "{name}");
+    let nothing = CellResult::default();
+    for (number, cell) in (1..).zip(expected) {
+        let given = results.get(&number).unwrap_or(&nothing);
+        let place = format!("{kernel}, {name}, cell {number}");
+        let known = &known[kernel][name][number.to_string()];
+        let wanted = known.as_str().or_else(|| cell["text"].as_str()).expect("text");
+        let tolerance = cell["tolerance"].as_f64().unwrap_or(SMALLEST_DIFFERENCE);
+        // A drawing call's value is omitted when the figure itself is shown.
+        let is_artist = cell["figures"] != 0 && wanted.contains("<matplotlib") && given.text.is_empty();
+        let is_right = match cell["varies"] == true {
+            true => has_form_of(wanted, &given.text),
+            false => agrees(wanted, &given.text, tolerance),
+        };
+        if !is_artist && !is_right {
+            found.push(format!("{place} gives\n{}\nand not\n{wanted}", given.text));
         }
-        let results = results_of(&done.lines());
-        let expected = read_json(&format!("{name}.json"));
-        let expected = expected.as_array().expect("a list of cells");
-        assert!(!expected.is_empty(), "{name}");
-        let nothing = CellResult::default();
-        for (number, cell) in (1..).zip(expected) {
-            let given = results.get(&number).unwrap_or(&nothing);
-            let place = format!("{kernel}, {name}, cell {number}");
-            let known = &known[kernel][name][number.to_string()];
-            let wanted = known.as_str().or_else(|| cell["text"].as_str()).expect("text");
-            let tolerance = cell["tolerance"].as_f64().unwrap_or(SMALLEST_DIFFERENCE);
-            // A drawing call's value is omitted when the figure itself is shown.
-            let is_artist = cell["figures"] != 0 && wanted.contains("<matplotlib") && given.text.is_empty();
-            let is_right = match cell["varies"] == true {
-                true => has_form_of(wanted, &given.text),
-                false => agrees(wanted, &given.text, tolerance),
-            };
-            if !is_artist && !is_right {
-                found.push(format!("{place} gives\n{}\nand not\n{wanted}", given.text));
-            }
-            if cell["figures"] != given.figures {
-                found.push(format!("{place} shows {} figures and not {}", given.figures, cell["figures"]));
-            }
-            if !given.errors.is_empty() || (cell["warns"] == false && !given.warnings.is_empty()) {
-                found.push(format!("{place} complains: {}{}", given.errors, given.warnings));
-            }
+        if cell["figures"] != given.figures {
+            found.push(format!("{place} shows {} figures and not {}", given.figures, cell["figures"]));
+        }
+        if !given.errors.is_empty() || (cell["warns"] == false && !given.warnings.is_empty()) {
+            found.push(format!("{place} complains: {}{}", given.errors, given.warnings));
         }
     }
     found
 }
 
-fn house_with(names: &[&str]) -> House {
-    let read = |name: &&str| (format!("{name}.md"), std::fs::read_to_string(data().join(format!("{name}.md"))));
-    let notes: Vec<(String, String)> = names.iter().map(read).map(|(name, text)| (name, text.expect("read"))).collect();
-    House::with(&notes.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>())
-}
-
-#[track_caller]
-fn check_in_science(names: &[&str]) {
-    let Some(pack) = folder_of("TRACEBOOK_SCIENCE_KERNELS") else { return };
-    let found = differences(&house_with(names), names, "science", &[("TRACEBOOK_KERNELS", &pack)]);
-    assert!(found.is_empty(), "{}", found.join("\n\n"));
-}
-
-#[track_caller]
-fn check_in_environment(names: &[&str]) {
-    let Some(environment) = folder_of("TRACEBOOK_TUTORIALS_ENVIRONMENT") else { return };
-    let house = house_with(names);
-    std::os::unix::fs::symlink(environment, house.path("notes/.venv")).expect("linked");
-    let found = differences(&house, names, "environment", &[]);
-    assert!(found.is_empty(), "{}", found.join("\n\n"));
-}
-
 #[test]
 fn science_runs_the_tutorial_of_pandas() {
-    check_in_science(&["pandas-10min"]);
+    TUTORIALS.check_in_science(&["pandas-10min"]);
 }
 
 #[test]
 fn science_runs_the_quickstart_of_numpy() {
-    check_in_science(&["numpy-quickstart"]);
+    TUTORIALS.check_in_science(&["numpy-quickstart"]);
 }
 
 #[test]
 fn science_runs_the_tutorials_of_scipy_on_functions() {
-    check_in_science(&["scipy-special", "scipy-integrate", "scipy-optimize", "scipy-linalg"]);
+    TUTORIALS.check_in_science(&["scipy-special", "scipy-integrate", "scipy-optimize", "scipy-linalg"]);
 }
 
 #[test]
 fn science_runs_the_tutorials_of_scipy_on_signals() {
-    check_in_science(&["scipy-interpolate", "scipy-fft"]);
+    TUTORIALS.check_in_science(&["scipy-interpolate", "scipy-fft"]);
 }
 
 #[test]
 fn science_runs_the_start_of_scikit_learn() {
-    check_in_science(&["scikit-learn"]);
+    TUTORIALS.check_in_science(&["scikit-learn"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn an_environment_runs_the_tutorials_of_pandas_numpy_and_scikit_learn() {
-    check_in_environment(&["pandas-10min", "numpy-quickstart", "scikit-learn"]);
+    TUTORIALS.check_in_environment(&["pandas-10min", "numpy-quickstart", "scikit-learn"]);
 }
 
 #[cfg(target_os = "linux")]
@@ -221,14 +172,14 @@ fn an_environment_runs_the_tutorials_of_pandas_numpy_and_scikit_learn() {
 fn an_environment_runs_the_tutorials_of_scipy() {
     let names =
         ["scipy-special", "scipy-integrate", "scipy-optimize", "scipy-linalg", "scipy-interpolate", "scipy-fft"];
-    check_in_environment(&names);
+    TUTORIALS.check_in_environment(&names);
 }
 
 #[test]
 fn every_note_is_run_by_a_test() {
     let source = std::fs::read_to_string(file!().strip_prefix("tests/").unwrap_or(file!())).expect("this file");
     let mut count = 0;
-    for entry in std::fs::read_dir(data()).expect("listed").flatten() {
+    for entry in std::fs::read_dir(TUTORIALS.data()).expect("listed").flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|kind| kind == "md") && path.with_extension("json").exists() {
             let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name").to_owned();

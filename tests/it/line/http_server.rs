@@ -189,7 +189,6 @@ fn dechunked(mut rest: &[u8]) -> Vec<u8> {
 
 pub(in crate::line) fn token(house: &House, name: &str, options: &[&str]) -> String {
     let words: Vec<&str> = ["tokens", "create", name, "--json"].iter().chain(options).copied().collect();
-    // A volume that isn't there yet is warned of.
     house.run(&words).code(0).json()["token"].as_str().expect("a token").to_owned()
 }
 
