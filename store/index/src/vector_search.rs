@@ -1,14 +1,14 @@
 //! Search by meaning: the passages whose vectors are nearest to a given one.
 //!
-//! Up to about ten thousand vectors, all are compared. With more, only those with the nearest sign bits are, see
-//! `VectorTable::sign_distances`.
+//! Up to 50,000 vectors, all are compared. With more, only those that seem nearest by their sign bits are, see
+//! `VectorTable::estimated_distances`.
 
 use crate::error::IndexError;
 use crate::filter::AdmittedPassages;
 use crate::fulltext::{FullTextIndex, PassagePlace, SegmentPassages};
 use crate::rank_fusion::{MeaningScores, truncate_ranked};
 use crate::ranking::{HitGrounds, NoteHit, PASSAGES_PER_NOTE, RankingWeights};
-use crate::vectors::{QuantizedVector, VectorTable};
+use crate::vectors::{MAX_ESTIMATED_DISTANCE, QuantizedVector, VectorTable};
 use std::collections::{HashMap, HashSet};
 use std::sync::RwLockReadGuard;
 use store::DocId;
@@ -205,7 +205,7 @@ impl VectorField<'_> {
         all
     }
 
-    /// Returns for each segment its vectors' sign-bit distances, and the distance within which at least `wanted`
+    /// Returns for each segment its vectors' estimated distances, and the distance within which at least `wanted`
     /// vectors lie.
     fn sieve_by_signs(
         &self,
@@ -213,10 +213,10 @@ impl VectorField<'_> {
         allows: impl Fn(usize, u32) -> bool,
         wanted: usize,
     ) -> (Vec<Vec<u16>>, u16) {
-        let mut counts = vec![0_usize; self.vectors.dimensions() + 1];
+        let mut counts = vec![0_usize; usize::from(MAX_ESTIMATED_DISTANCE) + 1];
         let mut all = Vec::with_capacity(self.places.len());
         for (places, number) in self.places.iter().zip(0..) {
-            let mut distances = self.vectors.sign_distances(places, to);
+            let mut distances = self.vectors.estimated_distances(places, to);
             for (distance, place) in distances.iter_mut().zip(places.iter()) {
                 if allows(number, place.doc) {
                     counts[usize::from(*distance)] += 1;
@@ -243,7 +243,7 @@ mod tests {
     /// Real sentences, which give realistic vectors.
     const TEXTS: [&str; 2] = [include_str!("../../../ARCHITECTURE.md"), include_str!("../../../CHANGELOG.md")];
 
-    /// With so few vectors, the ten nearest are a large part of all: a quarter is selected here. The benchmark has more
+    /// With so few vectors, the ten nearest are a large part of all: an eighth is selected here. The benchmark has more
     /// vectors and selects a fortieth (BENCHMARKS.md).
     #[test]
     fn the_nearest_by_their_signs_hold_the_nearest() {
@@ -275,7 +275,7 @@ mod tests {
         let third = crate::filter::admitted_passages(&searcher, &index.fields, &query).expect("readable");
         let exact = RankingWeights { exact_limit: usize::MAX, ..RankingWeights::default() };
         let sieve = |sieve: usize| RankingWeights { exact_limit: 0, sieve_size: sieve, ..RankingWeights::default() };
-        for (admitted, wanted) in [(None, vectors.len() / 4), (third.as_ref(), vectors.len() / 12)] {
+        for (admitted, wanted) in [(None, vectors.len() / 8), (third.as_ref(), vectors.len() / 24)] {
             let (mut found, mut all) = (0, 0);
             for (_, vector) in vectors.iter().step_by(5) {
                 let vector = QuantizedVector::quantize(vector);
@@ -286,7 +286,7 @@ mod tests {
                 all += exact.len();
                 found += exact.iter().filter(|near| fast.contains(near)).count();
             }
-            assert!(found * 100 >= all * 95, "{found} of {all}");
+            assert!(found * 100 >= all * 98, "{found} of {all}");
         }
     }
 }

@@ -5,7 +5,9 @@ mod wordpiece;
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
 use rten_tensor::{NdTensor, prelude::*};
-use std::sync::{Arc, OnceLock};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wordpiece::WordPiece;
 
 /// Why the bundled model can't be loaded.
@@ -128,6 +130,10 @@ pub fn vocabulary_words() -> Vec<&'static str> {
 pub const VECTOR_DIMENSIONS: usize = 384;
 /// Maximum number of word pieces that the model reads.
 const MAX_INPUT_TOKENS: usize = 256;
+/// Maximum number of texts that are read at the same time, on a machine with as many cores.
+const MAX_TEXT_THREADS: usize = 8;
+/// Texts per thread in a batch. Texts differ in length, and no thread should wait long for another.
+const TEXTS_PER_THREAD: usize = 3;
 
 /// An input of the network, identified by its name.
 #[derive(Clone, Copy)]
@@ -143,9 +149,10 @@ pub struct MiniLm {
     inputs: Vec<(NodeId, NetworkInput)>,
     output: NodeId,
     words: WordPiece,
-    /// The thread pool for texts. It has one thread, because typing needs the other cores. The thread takes the
-    /// priority of the thread that first embeds a text.
-    texts: OnceLock<Arc<ThreadPool>>,
+    /// The thread pools for texts, one for each core: two texts on two threads take less time than one after the other
+    /// on both. Each has one thread, which takes the priority of the thread that first embeds a text in it. Whoever
+    /// embeds many texts has a low one, because typing needs the cores.
+    texts: Vec<OnceLock<Arc<ThreadPool>>>,
     /// A separate thread pool for queries, because users wait for them.
     questions: OnceLock<Arc<ThreadPool>>,
 }
@@ -171,7 +178,9 @@ impl MiniLm {
         let inputs = model.input_ids().iter().map(input).collect::<Result<_, _>>()?;
         let output = *model.output_ids().first().ok_or(MiniLmLoadError::NoOutput)?;
         let words = WordPiece::new(MINILM_VOCABULARY).ok_or(MiniLmLoadError::Vocabulary)?;
-        Ok(MiniLm { model, inputs, output, words, texts: OnceLock::new(), questions: OnceLock::new() })
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let texts = (0..cores.min(MAX_TEXT_THREADS)).map(|_| OnceLock::new()).collect();
+        Ok(MiniLm { model, inputs, output, words, texts, questions: OnceLock::new() })
     }
 
     fn run_model(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, EmbeddingError> {
@@ -213,7 +222,33 @@ impl SentenceEmbedder for MiniLm {
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
-        self.run_model(text, &self.texts)
+        self.run_model(text, &self.texts[0])
+    }
+
+    fn batch_size(&self) -> usize {
+        self.texts.len() * TEXTS_PER_THREAD
+    }
+
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        // The longest first, so that no thread begins one when the others are done.
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        order.sort_by_key(|place| std::cmp::Reverse(texts[*place].len()));
+        let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(texts.len())));
+        let embed_next = |pool: &OnceLock<Arc<ThreadPool>>| {
+            while let Some(place) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let vector = self.run_model(texts[*place], pool);
+                results.lock().unwrap_or_else(PoisonError::into_inner).push((*place, vector));
+            }
+        };
+        std::thread::scope(|threads| {
+            for pool in self.texts[1..].iter().take(texts.len().saturating_sub(1)) {
+                threads.spawn(move || embed_next(pool));
+            }
+            embed_next(&self.texts[0]);
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(place, _)| *place);
+        results.into_iter().map(|(_, vector)| vector).collect()
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
@@ -246,11 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_are_read_at_the_same_time_have_the_vectors_of_each_alone() {
+        let model = MiniLm::load().expect("loaded");
+        let words = vocabulary_words();
+        let texts: Vec<String> = (1..40).map(|number| words[number * 7..][..number * 7 % 50].join(" ")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let together = model.embed_all(&texts).expect("embedded");
+        let alone: Vec<Vec<f32>> = texts.iter().map(|text| model.embed(text).expect("embedded")).collect();
+        assert_eq!(together, alone);
+        let cores = std::thread::available_parallelism().expect("cores").get();
+        assert_eq!(model.texts.len(), cores.min(MAX_TEXT_THREADS));
+        assert!(model.batch_size() > model.texts.len() && model.embed_all(&[]).expect("none").is_empty());
+    }
+
+    #[test]
     fn a_question_is_answered_while_a_long_queue_of_texts_is_embedded() {
         let model = MiniLm::load().expect("loaded");
-        assert!(model.texts.get().is_none() && model.questions.get().is_none(), "no thread before it is needed");
+        let no_text_threads = || model.texts.iter().all(|pool| pool.get().is_none());
+        assert!(no_text_threads() && model.questions.get().is_none(), "no thread before it is needed");
         model.embed_question("who?").expect("embedded");
-        assert!(model.texts.get().is_none(), "a question needs no thread for texts");
+        assert!(no_text_threads(), "a question needs no thread for texts");
         let text = vocabulary_words()[..MAX_INPUT_TOKENS].join(" ");
         let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let count = || done.load(Ordering::SeqCst);
