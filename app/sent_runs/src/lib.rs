@@ -52,7 +52,7 @@ pub struct RunTask {
     pub provider: Option<String>,
     /// Calls that need no approval in this run, as given with `--approve`.
     pub allow: Vec<String>,
-    /// What is recalled.
+    /// Which earlier work the agent recalls.
     pub recall: RecallOptions,
     /// The owner's policy.
     pub policy: ToolPolicy,

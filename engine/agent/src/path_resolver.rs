@@ -57,7 +57,7 @@ pub struct KnownVolume<'a, T> {
     pub files: &'a BTreeMap<String, T>,
 }
 
-/// Where a path is.
+/// The volume and file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathPlace {
     /// In the volume with this number; 0 is the one that the path is used in.

@@ -41,7 +41,7 @@ pub struct ServerPrompt {
     pub title: String,
     /// What the server says of it, on one line.
     pub description: String,
-    /// What it can be told.
+    /// The arguments that the prompt accepts.
     pub arguments: Vec<ServerPromptArgument>,
 }
 

@@ -393,7 +393,7 @@ pub enum GitProgramJob {
     },
     /// Puts changes aside, takes them back, or lists what is put aside.
     Stash {
-        /// Which of that.
+        /// The operation on stashes.
         action: GitStashAction,
     },
     /// Switches to a branch.

@@ -110,7 +110,7 @@ pub enum HidePathsError {
     Mount {
         /// The path.
         path: String,
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
     /// The system isn't Linux.

@@ -39,7 +39,7 @@ pub struct LastTraceRun {
     /// Whether it was a replay; otherwise a model did the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_replay: bool,
-    /// What was asked for.
+    /// The goal of the run.
     pub goal: String,
     /// Path of the note that was open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub enum EditRefusal {
     /// The new text has a number that the run found, so that it would be out of date next time.
     #[error("it has “{word}”, which the run found")]
     Finding {
-        /// What was found.
+        /// The word that counts as a finding.
         word: String,
     },
     /// The new text has a secret.
@@ -109,7 +109,7 @@ struct WrittenFile {
     step: usize,
     /// Path in the run's volume.
     path: String,
-    /// What was written.
+    /// The text that the run wrote.
     text: String,
     /// Whether that was the whole text of the file.
     is_whole: bool,

@@ -65,7 +65,7 @@ pub struct PreparedFork {
     pub note: Option<DocId>,
 }
 
-/// How far a fork is.
+/// The state of a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkState {
     /// Making it was interrupted.
@@ -91,7 +91,7 @@ pub enum ForkState {
 pub struct ForkOverview {
     /// Its record.
     pub fork: ForkRecord,
-    /// How far it is.
+    /// The fork's state.
     pub state: ForkState,
     /// Its runs, oldest first.
     pub runs: Vec<(DocId, RunSummary)>,
@@ -113,7 +113,7 @@ impl ForkOverview {
 /// Which changes of a fork are adopted, and how.
 #[derive(Clone, Debug)]
 pub struct AdoptionChoice {
-    /// Which changes.
+    /// The changes to adopt.
     pub selection: ChangeSelection,
     /// Version of the changes that the user has seen; see [`AdoptRequest::seen`].
     pub seen: Option<String>,
