@@ -228,7 +228,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     Ok(EXIT_DONE)
 }
 
-/// Returns the result of a run with the runs that it delegated; `None` while it goes on.
+/// Returns the result of a run with the runs that it delegated; `None` while it continues.
 fn result_of_run(scene: &CommandContext<'_>, run: DocId) -> Result<Option<RunResult>, CliError> {
     let family = scene.handle.read(move |session| session.agents().paid_runs(run))?;
     for part in &family {

@@ -150,7 +150,7 @@ fn strip_volume<'a, T>(volumes: &[KnownVolume<'a, T>], at: usize, path: &'a str)
 /// beside the path, if any.
 ///
 /// # Errors
-/// Returns an error if there's no volume of that name.
+/// Returns an error if there's no volume with that name.
 pub fn resolve<T>(
     volumes: &[KnownVolume<'_, T>],
     volume: Option<&str>,

@@ -143,7 +143,7 @@ mod linux {
         if present.is_empty() {
             return Ok(());
         }
-        // What's below a hidden folder can't be found any more.
+        // What's below a hidden folder can no longer be found.
         present.sort();
         let whole = present.clone();
         present.retain(|path| !whole.iter().any(|above| path.starts_with(above) && *path != *above));

@@ -248,7 +248,7 @@ fn the_path_of_a_new_file_is_understood_as_tools_understand_it() {
         (&["mv", "Note", "/notes/sub/Note.md"], "notes/sub/Note.md"),
         (&["mv", "sub/Note", "notes/"], "notes/Note.md"),
         (&["mv", "/notes/Log", "notes/Logs"], "notes/Logs/a.md"),
-        // A note may be called as its volume, and a folder of that name wins once it's there.
+        // A note may be called as its volume, and a folder with that name wins once it's there.
         (&["new", "notes"], "notes/notes.md"),
         (&["new", "./notes/j"], "notes/notes/j.md"),
         (&["new", "notes/k"], "notes/notes/k.md"),

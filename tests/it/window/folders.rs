@@ -195,7 +195,7 @@ fn a_closed_volume_comes_back_as_it_was() {
     window.get_by_role_and_label(Role::TreeItem, "other").click_secondary();
     window.run();
     window.get_by_role_and_label(Role::Button, "Close volume").click();
-    // Not until nothing happens any more: background work may draw frames for longer than the offer lasts.
+    // Not until nothing happens: background work may draw frames for longer than the offer lasts.
     for _ in 0..20 {
         window.step();
         if window.query_by_label("Undo").is_some() {

@@ -193,7 +193,7 @@ impl RunTrace {
     }
 
     /// Learns from edits of what the last run wrote. `now` returns the current text of a file; `None` if it isn't
-    /// there or if somebody else than the user changed it. Returns whether the trace has changed. Doing it again
+    /// there or if someone else than the user changed it. Returns whether the trace has changed. Doing it again
     /// changes nothing, and an edit that was taken back no longer counts.
     pub fn review_edits(&mut self, now: &dyn Fn(&str) -> Option<String>, at: &str) -> bool {
         let Some(last) = self.last_run.clone() else { return false };
@@ -250,7 +250,7 @@ impl RunTrace {
 struct ChangedRegion {
     old: Range<usize>,
     new: Range<usize>,
-    /// Whether a value stands in it.
+    /// Whether a value is in it.
     has_value: bool,
 }
 

@@ -37,7 +37,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a site may take to answer.
 pub const NAVIGATION_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a call waits for a page that goes on loading.
+/// How long a call waits for a page that continues loading.
 pub const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the browser may take for a single command.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(15);

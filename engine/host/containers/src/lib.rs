@@ -100,7 +100,7 @@ pub enum ContainerRequest {
         /// Whether it may use the network.
         #[serde(default)]
         network: bool,
-        /// Whether it goes on after the call.
+        /// Whether it continues after the call.
         #[serde(default)]
         background: bool,
         /// Time limit in seconds.

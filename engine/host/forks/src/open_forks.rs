@@ -44,7 +44,7 @@ pub struct ForkWish<'a> {
     pub volume: DocId,
     /// A note of the project that the question is about.
     pub note: Option<DocId>,
-    /// Whether a fork with this name may exist, because its session goes on.
+    /// Whether a fork with this name may exist, because its session continues.
     pub may_exist: bool,
     /// Maximum size of the files in bytes.
     pub limit_bytes: u64,
@@ -211,7 +211,7 @@ impl OpenForks {
         self.store.changes(fork)
     }
 
-    /// Makes the fork, or finds it if its session goes on, and opens it.
+    /// Makes the fork, or finds it if its session continues, and opens it.
     ///
     /// # Errors
     /// Returns an error if it can't be made or opened. Nothing is left then of a fork that can't be made.

@@ -591,7 +591,7 @@ const NO_REBASE: &str = "No rebase was under way; files that Git had left of one
 
 /// Returns whether Git was killed before it had noted down a rebase, or after the end while it removed its notes.
 ///
-/// Git can't read such notes, and neither goes on nor takes anything back. It leaves the branch for a detached `HEAD`
+/// Git can't read such notes, and neither continues nor takes anything back. It leaves the branch for a detached `HEAD`
 /// once all are written, and is back on it before it removes any.
 fn is_remnant_of_rebase(folder: &Path, caller: GitCaller) -> Result<bool, GitProgramError> {
     let notes = run_silently(folder, &["rev-parse", "--git-path", "rebase-merge"], caller)?;
