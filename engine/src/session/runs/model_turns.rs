@@ -10,16 +10,19 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::agent_definition::{AgentDefinition, SUMMARY_AGENT_PROMPT};
 use agent::config::DEFAULT_CONTEXT_TOKENS;
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context::{self, transcript};
 use agent::repetition::{self, is_looping};
+use agent::router::RoutingDecision;
 use agent::run_records::{AgentSetup, PROVIDER_LATENCIES_KEY};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
-use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
+use agent::{planner, prompt_quote, router, tool_call_parser, tool_catalog};
+use std::sync::Arc;
 use store::disk::RowWrite;
 use store::{
     AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
@@ -33,6 +36,38 @@ const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
 const MAX_PROMPT_NAME_CHARS: usize = 300;
 /// Maximum length of a todo in prompts, in characters.
 const MAX_PROMPT_TODO_CHARS: usize = 1_000;
+
+/// A request to a model, before it's fitted into the model's context.
+struct ModelDraft {
+    setup: Arc<AgentSetup>,
+    agent: AgentDefinition,
+    choice: RoutingDecision,
+    wants: Option<OrchestratorQuery>,
+    system: String,
+    messages: Vec<SessionMessage>,
+    tools: Vec<ToolSpec>,
+}
+
+/// Estimates the size of a request.
+fn request_tokens(system: &str, tools: &[ToolSpec], messages: &[SessionMessage]) -> u64 {
+    model_context::estimate_tokens(system)
+        + model_context::estimate_tool_tokens(tools)
+        + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>()
+}
+
+/// Removes tools for special work of which the prompt says nothing.
+fn remove_unmentioned_tools(tools: &mut Vec<ToolSpec>, prompt: &str) {
+    let (git, web) = (tool_catalog::mentions_git(prompt), tool_catalog::mentions_web(prompt));
+    let containers = tool_catalog::mentions_containers(prompt);
+    let components = tool_catalog::mentions_component(prompt);
+    tools.retain(|tool| match BuiltInTool::from_name(&tool.name) {
+        Some(BuiltInTool::ProposeComponent) => components,
+        Some(known) if known.is_for_git() => git,
+        Some(known) if known.is_for_browser() => web,
+        Some(known) if known.is_for_containers() => containers,
+        Some(_) | None => true,
+    });
+}
 
 impl RunsState {
     /// Returns the tools that a run may request: built-in tools, user tools, and tools of servers.
@@ -117,8 +152,7 @@ impl RunsState {
         };
         self.mask_messages(&mut messages);
         let tools = self.quote_tool_descriptions(tools);
-        let fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
-        let size = fixed + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
+        let size = request_tokens(&system, &tools, &messages);
         let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), agent.max_tokens);
         let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
             Ok(choice) => choice,
@@ -149,6 +183,22 @@ impl RunsState {
             let words = advice.map_or(words.clone(), |advice| format!("{words} {advice}"));
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
+        let draft = ModelDraft { setup, agent, choice, wants, system, messages, tools };
+        self.send_draft(turn, &files.volumes, sync, workspace, id, draft);
+    }
+
+    /// Fits a request into the model's context and sends it. If the branch is too long, a summary is requested first.
+    fn send_draft(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        draft: ModelDraft,
+    ) {
+        let ModelDraft { setup, agent, choice, wants, mut system, mut messages, mut tools } = draft;
+        let Some(run) = self.runs.get(&id) else { return };
         // Reserve room for the answer.
         let name = &choice.endpoint.provider;
         let provider = setup.config.llm.providers.get(name);
@@ -159,23 +209,13 @@ impl RunsState {
         let temperature = agent.temperature.or(provider.and_then(|provider| provider.temperature));
         let tool_choice = agent.tool_choice.filter(|_| wants.is_none());
         let tool_choice = tool_choice.map(|choice| choice.after_answers(run.about.iteration));
-        let (mut system, mut tools, mut fixed) = (system, tools, fixed);
         if room < SMALL_CONTEXT_TOKENS {
-            if agent.tools.is_none() && !tool_catalog::mentions_git(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_git));
-            }
-            if agent.tools.is_none() && !tool_catalog::mentions_web(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_browser));
-            }
-            if agent.tools.is_none() && !tool_catalog::mentions_containers(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_containers));
-            }
-            if agent.tools.is_none() && !tool_catalog::mentions_component(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::ProposeComponent.is_named(&tool.name));
+            if agent.tools.is_none() {
+                remove_unmentioned_tools(&mut tools, &run.about.prompt);
             }
             tools.iter_mut().for_each(ToolSpec::remove_volume_argument);
-            fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         }
+        let fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         let mut summary_of = model_context::messages_to_summarize(&messages, fixed, limit);
         if summary_of.is_empty() {
             model_context::truncate_to_fit(&mut messages, fixed, limit);
@@ -189,9 +229,9 @@ impl RunsState {
                 format!("Summarise this conversation.\n{}", transcript(&messages)),
                 turn.now.0,
             )];
-            (system, tools) = (agent_definition::SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
+            (system, tools) = (SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
         }
-        let watchdog = self.watchdog_limits(run);
+        let (watchdog, leading) = (self.watchdog_limits(run), is_orchestrated(run));
         let Some(run) = self.runs.get_mut(&id) else { return };
         let offers_tools = leading || !summary_of.is_empty() || !is_looping(&run.steps);
         if !offers_tools {
@@ -200,18 +240,17 @@ impl RunsState {
             messages = vec![SessionMessage::new(MessageId(0), MessageRole::User, words, turn.now.0)];
             tools = Vec::new();
         }
+        let cost = choice.cost.unwrap_or(0.0);
         run.next_call += 1;
         run.orchestrator.last_query = wants;
         let call = ModelCallId { run: id, number: run.next_call };
         let route = choice.describe_route();
-        let request_tokens = model_context::estimate_tokens(&system)
-            + model_context::estimate_tool_tokens(&tools)
-            + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
+        let request_tokens = request_tokens(&system, &tools, &messages);
         let price = setup.model_price(&choice.endpoint);
         let limits = watchdog.model_call(choice.endpoint.local);
         let patience_ms = super::watchdog::model_patience_ms(limits);
         run.live = Some(LiveModelCall {
-            cost: more,
+            cost,
             summary_of,
             request_tokens,
             price,
@@ -224,7 +263,7 @@ impl RunsState {
         let (endpoint, limits, program) = (choice.endpoint, Some(limits), None);
         let request =
             ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, tool_choice, limits, program };
-        self.notify_low_budgets(turn, &files.volumes, workspace, id, more); // before the list counts the call
+        self.notify_low_budgets(turn, volumes, workspace, id, cost); // before the list counts the call
         if self.runs.get(&id).is_some_and(|run| run.unsettled_usage().is_some()) {
             // If the program is killed before the answer is recorded, the call is still counted.
             self.record_run(turn, sync, id, RunRecord::default());
