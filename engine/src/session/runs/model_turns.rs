@@ -69,6 +69,34 @@ fn remove_unmentioned_tools(tools: &mut Vec<ToolSpec>, prompt: &str) {
     });
 }
 
+/// Returns the text of an answer without calls, the calls in it, and why further ones can't be read.
+fn split_answer(
+    answer: &mut ModelResponse,
+    tools: &[ToolSpec],
+    is_program: bool,
+) -> (String, Vec<ToolCall>, Vec<String>) {
+    let (mut text, mut asked) = (std::mem::take(&mut answer.text), std::mem::take(&mut answer.calls));
+    let malformed = answer.malformed.iter();
+    let mut unreadable: Vec<String> =
+        malformed.map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300))).collect();
+    if asked.is_empty() && unreadable.is_empty() && !is_program {
+        // Models without native tool calls write calls into their answer.
+        let mut fenced = tool_call_parser::find_fenced_calls(&text);
+        if fenced.is_empty() {
+            let names = tools.iter().map(|tool| tool.name.as_str());
+            fenced = tool_call_parser::find_inline_calls(&text, names);
+        }
+        text = tool_call_parser::strip_fenced_calls(&text, &fenced);
+        for call in fenced {
+            match call.call {
+                Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
+                Err(why) => unreadable.push(why.to_string()),
+            }
+        }
+    }
+    (text, asked, unreadable)
+}
+
 impl RunsState {
     /// Returns the tools that a run may request: built-in tools, user tools, and tools of servers.
     pub(super) fn available_tools(&self) -> Vec<ToolSpec> {
@@ -448,7 +476,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        (answer, live): (ModelResponse, &LiveModelCall),
+        (mut answer, live): (ModelResponse, &LiveModelCall),
     ) {
         let leading = self.runs.get(&id).is_some_and(is_orchestrated);
         // Agents can't call tools that they weren't offered.
@@ -463,28 +491,7 @@ impl RunsState {
         run.failed_providers.clear();
         run.about.iteration += 1;
         add_usage(&mut run.about.spent, answer.spent);
-        let mut text = answer.text;
-        let mut asked = answer.calls;
-        let mut unreadable: Vec<String> = answer
-            .malformed
-            .iter()
-            .map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300)))
-            .collect();
-        if asked.is_empty() && unreadable.is_empty() && !is_program {
-            // Models without native tool calls write calls into their answer.
-            let mut fenced = tool_call_parser::find_fenced_calls(&text);
-            if fenced.is_empty() {
-                let names = tools.iter().map(|tool| tool.name.as_str());
-                fenced = tool_call_parser::find_inline_calls(&text, names);
-            }
-            text = tool_call_parser::strip_fenced_calls(&text, &fenced);
-            for call in fenced {
-                match call.call {
-                    Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
-                    Err(why) => unreadable.push(why.to_string()),
-                }
-            }
-        }
+        let (mut text, mut asked, mut unreadable) = split_answer(&mut answer, &tools, is_program);
         let dropped = asked.len().saturating_sub(tool_call_parser::MAX_CALLS_PER_ANSWER);
         asked.truncate(tool_call_parser::MAX_CALLS_PER_ANSWER);
         for call in &mut asked {
