@@ -87,8 +87,8 @@ fn serve_queues(scene: &mut CommandContext<'_>, args: &WorkerArguments) -> Resul
     let trusted = trusted_keys(&args.owners)?;
     if !scene.own {
         return Err(CliError::usage(
-            "another program has this workspace open; close it, give the worker a workspace of its own (--workspace DIR), \
-             or enter the device's key in the window's settings, page Devices",
+            "another program has this workspace open; close it, give the worker a workspace of its own (--workspace \
+             DIR), or enter the device's key in the window's settings, page Devices",
         ));
     }
     resolve::wait_for_volumes(scene, true)?;

@@ -24,8 +24,8 @@ const MAX_KEY_DIGITS: usize = 64;
 /// Minimum number of digits of a key that stand for the device where orders of it are obeyed.
 pub const MIN_TRUSTED_KEY_DIGITS: usize = 16;
 
-/// Returns the digits of a key as people write it: in groups, in either case. `None` if they can't be the beginning of a
-/// key, or are too few to trust.
+/// Returns the digits of a key as people write it: in groups, in either case. `None` if they can't begin a key, or are
+/// too few to trust.
 pub fn trusted_key_digits(word: &str) -> Option<String> {
     let digits = word.chars().filter(|letter| *letter != ' ').collect::<String>().to_lowercase();
     let is_key = (MIN_TRUSTED_KEY_DIGITS..=MAX_KEY_DIGITS).contains(&digits.len());
