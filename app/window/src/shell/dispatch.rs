@@ -107,8 +107,22 @@ impl AppWindow {
                 ),
                 PageAction::Here(pane) => self.panes.go_to_pane(&mut self.host, &mut self.notices, pane),
                 PageAction::CloseTab(pane) => self.panes.close_tab(&mut self.host, &mut self.notices, pane),
-                PageAction::Follow(link) => self.follow_link(ctx, &link),
-                PageAction::FollowBeside(link) => self.follow_link_beside(ctx, &link),
+                PageAction::Follow(link) => self.panes.follow_link(
+                    &mut self.host,
+                    &mut self.dock,
+                    &mut self.overlay,
+                    &mut self.notices,
+                    &mut self.prefs,
+                    (ctx, &link),
+                ),
+                PageAction::FollowBeside(link) => self.panes.follow_link_beside(
+                    &mut self.host,
+                    &mut self.dock,
+                    &mut self.overlay,
+                    &mut self.notices,
+                    &mut self.prefs,
+                    (ctx, &link),
+                ),
                 PageAction::CopyPicture(name) => {
                     self.jobs.copy_picture(&self.host, &self.panes, &mut self.notices, ctx, &name)
                 }
@@ -543,7 +557,10 @@ impl AppWindow {
                 self.panes.share(&mut self.host, &mut self.overlay, &mut self.notices, volume, hub).err()
             }
             DialogDecision::Join { address, folder } => match ui::text::absolute(&folder) {
-                Some(folder) => self.join(ctx, address, folder).err(),
+                Some(folder) => {
+                    let (host, overlay, notices) = (&mut self.host, &mut self.overlay, &mut self.notices);
+                    self.panes.join_volume(host, overlay, notices, &self.jobs, ctx, (address, folder)).err()
+                }
                 None => Some(anyhow!("Give the whole path, beginning with / or ~.")),
             },
             DialogDecision::CloseAnyway => {
