@@ -626,8 +626,10 @@ impl AppWindow {
                     Some(None) => self.panes.close_overlay(&mut self.overlay),
                     None => {}
                 }
-                if let Some((query, keep)) = kept {
-                    self.save_search(ctx, &query, keep);
+                let kept =
+                    kept.and_then(|(query, keep)| self.host.saved_search_change(&mut self.notices, &query, keep));
+                if let Some(change) = kept {
+                    self.set(ctx, vec![change]);
                 }
                 if let Some(query) = panel_query {
                     self.panes.close_overlay(&mut self.overlay);
