@@ -1,6 +1,4 @@
 //! Dispatches commands of the command table, actions of views, palette choices and dialog decisions.
-//!
-//! This is the only place where the window sends commands to the session.
 
 use super::commands::{self, ShortcutTable, TreeCommand, WindowCommand};
 use crate::app_window::AppWindow;
