@@ -8,7 +8,7 @@ use super::grpc_v1::{ABORTED, HOSTILE_PATHS, call, note, text_of};
 use super::http_api::house_with_collections;
 use super::http_server::{Server, notes, token};
 use super::{agents, memory};
-use crate::program::{House, noise, until};
+use crate::program::{noise, until};
 use serde_json::{Value, json};
 
 const OUT_OF_RANGE: i32 = 11;
