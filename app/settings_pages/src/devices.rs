@@ -146,8 +146,8 @@ impl DeviceSettings {
         let about = match self.is_wrong_key {
             true => "That is no key. Enter the 16 digits that the device shows in its own settings, at This device.",
             false => {
-                "Runs that this device sends over a hub work here, by its rules and with your models. Enter the key \
-                 that it shows in its own settings."
+                "Runs that this device sends over a hub work here, with your models. Its rules say what they may do, so \
+                 enter only keys of your own devices, as their settings show them."
             }
         };
         lines.show_matching_row(CARRIED_OUT_FIELD, about, |ui| {
