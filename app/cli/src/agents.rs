@@ -23,8 +23,8 @@ use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    BlobRef, ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding,
-    StepKind, TodoItem, TodoStatus,
+    BlobRef, ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding, StepKind,
+    TodoItem, TodoStatus,
 };
 use text::untrusted_text;
 
@@ -614,7 +614,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     };
     let arguments = decided_arguments(args, approval)?;
     let comment = args.comment.clone();
-    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
+    let decision = DecisionRecord { arguments, comment, ..DecisionRecord::by_user(allowed, scope) };
     // Programs decide with this command, too, for users elsewhere: no browser opens here.
     let page = server_form::form_of(approval).filter(|_| allowed && !scene.json);
     let (run, approval) = (*run, approval.id.clone());

@@ -19,8 +19,8 @@ use serde_json::json;
 use std::io::Read;
 use std::path::PathBuf;
 use store::{
-    BlobHash, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool,
-    RunApproval, RunEnding, RunOrigin, StepKind, UserTool,
+    BlobHash, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool, RunApproval, RunEnding,
+    RunOrigin, StepKind, UserTool,
 };
 use text::untrusted_text;
 
@@ -491,7 +491,7 @@ fn prompt_for_form(
         FormAnswer::Closed => return Ok(false),
     };
     let (allowed, scope) = (arguments.is_some(), DecisionScope::Once);
-    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment: None };
+    let decision = DecisionRecord { arguments, ..DecisionRecord::by_user(allowed, scope) };
     take_decision(scene, run, approval, decision)?;
     if allowed {
         open_page(form, scene.own, scene.errors)?;
@@ -554,7 +554,7 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
             }
         };
         let comment = asks.then(|| word.to_owned());
-        let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
+        let decision = DecisionRecord { comment, ..DecisionRecord::by_user(allowed, scope) };
         take_decision(scene, run, approval, decision)?;
         return Ok(true);
     }
