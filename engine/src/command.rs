@@ -531,7 +531,7 @@ pub enum Command {
         /// Policy patterns that are allowed without asking.
         allow: Vec<String>,
     },
-    /// Gives a plan what came of a task that another device carried out.
+    /// Gives a plan the result of a task that another device carried out.
     FinishSentTask {
         /// The run that carried out the task.
         run: DocId,

@@ -218,7 +218,7 @@ pub enum Effect {
         note: DocId,
         /// The note's volume.
         volume: DocId,
-        /// What to do.
+        /// The change to the shared state.
         job: crate::records::kernels::SharedStateJob,
     },
     /// Starts a built-in kernel for this folder in advance, and stops one for another folder. `None` if no kernel is

@@ -240,7 +240,7 @@ impl SessionState {
             ),
             Command::RunAll { note } => self.files.run_all(turn, &self.kernels, &self.sync, &self.workspace, note),
             Command::RunCells { note, cells } => {
-                self.files.run_cells(turn, &self.kernels, &self.sync, &self.workspace, note, cells)
+                self.files.queue_cells(turn, &self.kernels, &self.sync, &self.workspace, note, cells)
             }
             Command::RunStale { note } => self.files.run_stale(turn, &self.kernels, &self.sync, &self.workspace, note),
             Command::RunClean { note } => self.files.run_clean(turn, &self.kernels, &self.sync, &self.workspace, note),

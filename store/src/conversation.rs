@@ -152,7 +152,7 @@ fn normal() -> u8 {
 /// Maximum number of files in a result, since steps are kept and synced.
 pub const MAX_RESULT_FILES: usize = 100;
 
-/// What a path names.
+/// The kind of file that a path names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolFileType {

@@ -315,7 +315,7 @@ impl OutputsDoc {
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// Sets the announcement of the kernel's newest state; `None` if it isn't shared any more. Returns the chunk to
+    /// Sets the announcement of the kernel's newest state; `None` if it is no longer shared. Returns the chunk to
     /// append.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ pub struct UserTool {
     /// Whether it may use the network.
     #[serde(default)]
     pub network: bool,
-    /// What else it may do.
+    /// Further permissions of the tool.
     #[serde(default)]
     pub grants: ToolGrants,
     /// When this version was written, in milliseconds since 1970.

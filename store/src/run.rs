@@ -203,6 +203,13 @@ pub struct DecisionRecord {
     pub comment: Option<String>,
 }
 
+impl DecisionRecord {
+    /// Returns a decision of the user, without a comment. Its time is filled in when it's recorded.
+    pub fn by_user(allowed: bool, scope: DecisionScope) -> DecisionRecord {
+        DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment: None }
+    }
+}
+
 /// A request for the user's approval, pending or decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,7 +2,7 @@
 
 mod agents;
 mod attached;
-mod cells;
+pub(crate) mod cells;
 mod crashes;
 mod files;
 mod governing;

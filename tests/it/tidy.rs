@@ -295,7 +295,7 @@ const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/sess
 
 /// The maximum number of files in which the window's root object has methods. All other methods belong to a group of
 /// its state and take the groups that they need. The number may only shrink.
-const MAX_APP_WINDOW_FILES: usize = 12;
+const MAX_APP_WINDOW_FILES: usize = 9;
 /// Methods of the window for tests, behind a feature. They aren't counted.
 const TEST_ACCESS_FILE: &str = "app/window/src/test_access.rs";
 

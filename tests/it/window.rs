@@ -93,11 +93,9 @@ fn a_note_is_clicked_typed_into_and_undone() {
     let bench = Bench::new(&[("One.md", "# One\n\nA line of text.\n"), ("Two.md", "Another note.\n")]);
     let mut window = bench.opened();
     assert_eq!(path(&window), "One.md");
-    window.get_by_label("Two").click();
-    window.run();
+    click_label(&mut window, "Two");
     until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("Another note.\n"));
-    window.get_by_label("Another note.").click();
-    window.run();
+    click_label(&mut window, "Another note.");
     press(&mut window, NONE, Key::End);
     type_text(&mut window, " Typed.");
     assert_eq!(text(&window).as_deref(), Some("Another note. Typed.\n"));
@@ -135,8 +133,7 @@ fn the_palette_runs_commands_and_the_switcher_goes_to_notes() {
 fn settings_and_the_last_note_are_there_again() {
     let bench = Bench::new(&[("One.md", "1\n"), ("Two.md", "2\n")]);
     let mut window = bench.opened();
-    window.get_by_label("Two").click();
-    window.run();
+    click_label(&mut window, "Two");
     until(&mut window, "the note is shown", |window| text(window).as_deref() == Some("2\n"));
     for _ in 0..2 {
         press(&mut window, CTRL_SHIFT, Key::L);
@@ -199,8 +196,7 @@ fn a_box_is_ticked_by_a_click() {
 fn everything_can_be_copied_and_replaced() {
     let bench = Bench::new(&[("All.md", "# All\n\nof it\n")]);
     let mut window = bench.opened();
-    window.get_by_label("of it").click();
-    window.run();
+    click_label(&mut window, "of it");
     press(&mut window, CTRL, Key::A);
     window.event(egui::Event::Copy);
     window.step();
@@ -285,8 +281,7 @@ fn what_is_refused_is_said() {
 fn another_program_writes_and_the_caret_stays() {
     let bench = Bench::new(&[("Both.md", "first\n\nsecond\n")]);
     let mut window = bench.opened();
-    window.get_by_label("second").click();
-    window.run();
+    click_label(&mut window, "second");
     press(&mut window, NONE, Key::Home);
     type_text(&mut window, "my ");
     until(&mut window, "it is in the file", |_| bench.file("Both.md") == "first\n\nmy second\n");
@@ -462,8 +457,7 @@ fn long_output_is_folded() {
     until(&mut window, "it is done", |window| window.query_by_label("Show all 100 lines of cell 1").is_some());
     assert!(window.query_by_label_contains("line 23").is_some());
     assert!(window.query_by_label_contains("line 24").is_none());
-    window.get_by_label("Show all 100 lines of cell 1").click();
-    window.run();
+    click_label(&mut window, "Show all 100 lines of cell 1");
     assert!(window.query_by_label_contains("line 99").is_some());
 }
 

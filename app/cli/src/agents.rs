@@ -23,8 +23,8 @@ use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    BlobRef, ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding,
-    StepKind, TodoItem, TodoStatus,
+    BlobRef, ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding, StepKind,
+    TodoItem, TodoStatus,
 };
 use text::untrusted_text;
 
@@ -228,7 +228,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     Ok(EXIT_DONE)
 }
 
-/// Returns the result of a run with the runs that it delegated; `None` while it goes on.
+/// Returns the result of a run with the runs that it delegated; `None` while it continues.
 fn result_of_run(scene: &CommandContext<'_>, run: DocId) -> Result<Option<RunResult>, CliError> {
     let family = scene.handle.read(move |session| session.agents().paid_runs(run))?;
     for part in &family {
@@ -495,6 +495,60 @@ fn decided_arguments(
     }
 }
 
+/// Lists the lasting decisions about calls.
+fn list_rules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+    let rules = scene.handle.read(|session| session.agents().rules().to_vec())?;
+    for (at, rule) in rules.iter().enumerate() {
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
+        } else {
+            let word = match rule.is_readable() {
+                true => format!("{:?}", rule.word).to_lowercase(),
+                false => "skip".to_owned(),
+            };
+            let (words, origin) = (rule.describe(), untrusted_text::escape_line(&rule.origin));
+            let within = if rule.within.is_some() { ", in one project or run" } else { "" };
+            let of = if rule.is_readable() { format!("  ({origin}{within})") } else { String::new() };
+            writeln!(scene.out, "{}  {word:5}  {}{of}", at + 1, untrusted_text::escape_line(&words))?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Prints an approval: a line, and what waits or was changed.
+fn print_approval(scene: &mut CommandContext<'_>, run: DocId, approval: &store::RunApproval) -> Result<(), CliError> {
+    if scene.json {
+        let mut value = serde_json::to_value(approval).unwrap_or_default();
+        value["run"] = json!(run);
+        value["name"] = json!(approval_name(run, &approval.id));
+        writeln!(scene.out, "{value}")?;
+    } else {
+        let state = match &approval.decision {
+            None => "waits".to_owned(),
+            Some(decision) => {
+                let word = if decision.allowed { "allowed" } else { "denied" };
+                format!("{word} by {} at {}", decision.by.as_str(), format_time(decision.at))
+            }
+        };
+        let (what, reason) = (approval_text::title(approval), untrusted_text::escape_line(&approval.reason));
+        writeln!(scene.out, "{}  {state}  {what} ({reason})", approval_name(run, &approval.id))?;
+        let changed = approval.decision.as_ref().and_then(|decision| decision.arguments.as_ref());
+        let run = changed
+            .map(|changed| format!("run instead, as it was changed:\n{}", approval_text::format_arguments(changed)));
+        // The full request of a pending call, and the replacement of a changed one.
+        let body = if approval.decision.is_none() { approval_text::body(approval) } else { String::new() };
+        for line in [body, run.unwrap_or_default()].iter().flat_map(|text| text.lines()) {
+            writeln!(scene.out, "    {line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the name under which an approval is decided.
+fn approval_name(run: DocId, id: &str) -> String {
+    format!("{}/{id}", &run.to_string()[..8])
+}
+
 /// Runs `cmd_approvals`: lists pending approvals and past decisions, or decides one.
 pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArguments) -> Result<u8, CliError> {
     if let Some(number) = number_option("forget", args.forget.as_deref())? {
@@ -504,22 +558,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         return Ok(EXIT_DONE);
     }
     if args.rules {
-        let rules = scene.handle.read(|session| session.agents().rules().to_vec())?;
-        for (at, rule) in rules.iter().enumerate() {
-            if scene.json {
-                writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
-            } else {
-                let word = match rule.is_readable() {
-                    true => format!("{:?}", rule.word).to_lowercase(),
-                    false => "skip".to_owned(),
-                };
-                let (words, origin) = (rule.describe(), untrusted_text::escape_line(&rule.origin));
-                let within = if rule.within.is_some() { ", in one project or run" } else { "" };
-                let of = if rule.is_readable() { format!("  ({origin}{within})") } else { String::new() };
-                writeln!(scene.out, "{}  {word:5}  {}{of}", at + 1, untrusted_text::escape_line(&words))?;
-            }
-        }
-        return Ok(EXIT_DONE);
+        return list_rules(scene);
     }
     // Runs with pending approvals are loaded at the start; older ones are read only if all decisions are wanted.
     let all = args.all;
@@ -543,34 +582,9 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
             words.contains(query)
         });
     }
-    let name = |run: DocId, id: &str| format!("{}/{id}", &run.to_string()[..8]);
     let Some(word) = args.approval.as_ref() else {
         for (run, approval) in &found {
-            if scene.json {
-                let mut value = serde_json::to_value(approval).unwrap_or_default();
-                value["run"] = json!(run);
-                value["name"] = json!(name(*run, &approval.id));
-                writeln!(scene.out, "{value}")?;
-            } else {
-                let state = match &approval.decision {
-                    None => "waits".to_owned(),
-                    Some(decision) => {
-                        let word = if decision.allowed { "allowed" } else { "denied" };
-                        format!("{word} by {} at {}", decision.by.as_str(), format_time(decision.at))
-                    }
-                };
-                let (what, reason) = (approval_text::title(approval), untrusted_text::escape_line(&approval.reason));
-                writeln!(scene.out, "{}  {state}  {what} ({reason})", name(*run, &approval.id))?;
-                let changed = approval.decision.as_ref().and_then(|decision| decision.arguments.as_ref());
-                let run = changed.map(|changed| {
-                    format!("run instead, as it was changed:\n{}", approval_text::format_arguments(changed))
-                });
-                // The full request of a pending call, and the replacement of a changed one.
-                let body = if approval.decision.is_none() { approval_text::body(approval) } else { String::new() };
-                for line in [body, run.unwrap_or_default()].iter().flat_map(|text| text.lines()) {
-                    writeln!(scene.out, "    {line}")?;
-                }
-            }
+            print_approval(scene, *run, approval)?;
         }
         program_requests::list_requests(scene, query.as_deref())?;
         return Ok(EXIT_DONE);
@@ -579,7 +593,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         return Ok(EXIT_DONE);
     }
     let fits = |(run, approval): &&(DocId, store::RunApproval)| {
-        approval.decision.is_none() && (approval.id == *word || name(*run, &approval.id) == *word)
+        approval.decision.is_none() && (approval.id == *word || approval_name(*run, &approval.id) == *word)
     };
     let Some((run, approval)) = found.iter().find(fits) else {
         return Err(CliError::usage(format!(
@@ -600,7 +614,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     };
     let arguments = decided_arguments(args, approval)?;
     let comment = args.comment.clone();
-    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
+    let decision = DecisionRecord { arguments, comment, ..DecisionRecord::by_user(allowed, scope) };
     // Programs decide with this command, too, for users elsewhere: no browser opens here.
     let page = server_form::form_of(approval).filter(|_| allowed && !scene.json);
     let (run, approval) = (*run, approval.id.clone());

@@ -102,20 +102,10 @@ pub(super) fn install(folder: &Path, args: &GitArguments, json: bool, out: &mut 
         for (name, value) in &missing {
             writeln!(out, "git config {name} {}", untrusted_text::escape_line(value))?;
         }
-        let before = old.is_some().then_some(text.as_str());
-        let name = attributes.display().to_string();
-        let changes = text::diff::unified_diff(name.trim_start_matches('/'), before, Some(&new));
-        writeln!(out, "{}", untrusted_text::escape_block(&changes))?;
-        out.flush()?;
+        yes_no_question::show_change(&attributes, old.is_some().then_some(text.as_str()), &new, out)?;
     }
-    if !args.yes {
-        if json || !yes_no_question::can_ask() {
-            return Err(CliError::usage("nothing was written; --yes writes it"));
-        }
-        if !yes_no_question::is_agreed("Write this?", &mut std::io::stdin(), out)? {
-            writeln!(out, "Nothing was written")?;
-            return Ok(EXIT_DONE);
-        }
+    if !args.yes && !yes_no_question::is_write_agreed(json, out)? {
+        return Ok(EXIT_DONE);
     }
     // The setting first: the line without it would change nothing, and Git merges by lines.
     for (name, value) in missing {

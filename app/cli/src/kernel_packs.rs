@@ -7,6 +7,7 @@ use engine::{ENVIRONMENT_KERNEL, INSTANT_KERNEL, SCIENCE_KERNEL};
 use host::science_pack::{InstalledPack, PACK_WHEEL_BYTES, PackFolder, PackPhase, PackSource, SciencePack, megabytes};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use text::untrusted_text;
@@ -66,22 +67,24 @@ pub(super) fn cmd_pack(
         PackJob::Install(source) => pack.install(source.clone(), || ()),
     };
     debug_assert!(begun, "nobody else has this object");
-    let (mut told, mut at) = (String::new(), None::<Instant>);
+    let (mut told, mut told_phase, mut at) = (String::new(), None, None::<Instant>);
     let status = loop {
         let status = pack.wait_change(Duration::from_millis(250));
         if status.ended > before.ended {
             break status;
         }
-        let now = status.phase.describe();
-        let is_other_phase = now.split(':').next() != told.split(':').next();
+        let (now, phase) = (status.phase.describe(), Some(discriminant(&status.phase)));
+        let is_other_phase = phase != told_phase;
         let is_time = at.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL);
         let counts = matches!(status.phase, PackPhase::Downloading(_));
-        if now != told && (is_other_phase && !now.starts_with("Compiling") || told.is_empty() || counts && is_time) {
+        if matches!(status.phase, PackPhase::Compiling(_)) {
+            if is_other_phase {
+                writeln!(errors, "Compiling, about a minute")?;
+                told_phase = phase;
+            }
+        } else if now != told && (is_other_phase || counts && is_time) {
             writeln!(errors, "{now}")?;
-            (told, at) = (now, Some(Instant::now()));
-        } else if now.starts_with("Compiling") && !told.starts_with("Compiling") {
-            writeln!(errors, "Compiling, about a minute")?;
-            told = now;
+            (told, told_phase, at) = (now, phase, Some(Instant::now()));
         }
     };
     if let Some(why) = status.error {

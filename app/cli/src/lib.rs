@@ -73,6 +73,7 @@ use export::error::ExportError;
 use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
+use sent_runs::carry_out_error::CarryOutError;
 use sent_runs::send_errors::SentRunError;
 use sent_runs::task_courier::TaskCourier;
 use std::io::{IsTerminal, Read, Write};
@@ -188,6 +189,28 @@ impl From<SentRunError> for CliError {
             | SentRunError::Task(_)
             | SentRunError::Sign(_)
             | SentRunError::Command(_) => CliError::usage(error),
+        }
+    }
+}
+
+impl From<CarryOutError> for CliError {
+    fn from(error: CarryOutError) -> Self {
+        match error {
+            CarryOutError::Setup(error) => CliError::from(*error),
+            CarryOutError::Command(reject) => reject.into(),
+            CarryOutError::Output(error) => error.into(),
+            CarryOutError::Gone(gone) => gone.into(),
+            CarryOutError::NotCarriedOut
+            | CarryOutError::OtherOrder
+            | CarryOutError::FollowerLost
+            | CarryOutError::OtherOwner
+            | CarryOutError::NothingWaits
+            | CarryOutError::OtherRequest
+            | CarryOutError::Unreadable { .. }
+            | CarryOutError::Unread
+            | CarryOutError::Closed
+            | CarryOutError::Signature(_)
+            | CarryOutError::Form(_) => CliError::usage(error),
         }
     }
 }

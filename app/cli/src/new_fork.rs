@@ -73,7 +73,7 @@ pub(super) fn ensure_no_fork_limit(args: &AskArguments) -> Result<(), CliError> 
     }
 }
 
-/// Makes the fork that `ask --fork` names, or finds it if its session goes on, and opens it.
+/// Makes the fork that `ask --fork` names, or finds it if its session continues, and opens it.
 pub(super) fn prepare_fork(
     scene: &mut CommandContext<'_>,
     (volume, note): (DocId, Option<DocId>),

@@ -21,7 +21,7 @@ pub(super) struct CopyArguments {
     pub(super) volume: Option<String>,
 }
 
-/// Refuses to create a file in System, unless the volume has a folder of that name.
+/// Refuses to create a file in System, unless the volume has a folder with that name.
 pub(super) fn refuse_system_path(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<(), CliError> {
     let bare = path.trim_start_matches('/').to_owned();
     let first = bare.split('/').next().unwrap_or_default().to_owned();

@@ -149,7 +149,7 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u
 /// An agent in the list.
 struct ListedAgent {
     agent: AgentDefinition,
-    /// Whose it is.
+    /// Whether the agent is the user's or the program's.
     whose: &'static str,
     /// The other volume that it comes from; `None` for agents of the project, the user and the program.
     volume: Option<String>,

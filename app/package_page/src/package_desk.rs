@@ -45,9 +45,9 @@ pub struct FoundPackages {
 /// A package that was read to be looked at. Exactly this content is installed.
 #[derive(Clone, Debug)]
 pub struct ShownPackage {
-    /// What is in it.
+    /// The package's files.
     pub content: PackageContent,
-    /// Where it's from.
+    /// The folder, archive or address that it was read from.
     pub source: PackageSource,
     /// The installed version that it replaces.
     pub old: Option<InstalledPackage>,
@@ -78,7 +78,7 @@ struct DeskState {
     report: Option<PackageReport>,
 }
 
-/// What is being done.
+/// A package operation in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackageJob {
     /// What it is, for display.

@@ -27,7 +27,7 @@ const REQUESTS_FOLDER: &str = "program-approvals";
 /// Maximum size of a file in that folder in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// What a program asks.
+/// A request of a program that waits for the user's decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramApproval {
     /// Under which it's decided: letters, digits, dots, dashes and underscores.
@@ -85,7 +85,7 @@ pub enum ProgramApprovalError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -1,7 +1,11 @@
-//! Runs in the queues of hubs, as devices send them to each other: the task, decisions about its calls, and the ways to
-//! the queues. Command line and window use the same functions. Nothing here carries out a run.
+//! Runs in the queues of hubs, as devices send them to each other: the task, decisions about its calls, the ways to the
+//! queues, and a worker that carries out runs of others. Command line and window use the same functions.
 
+pub mod carry_out_error;
+mod claim;
 pub mod hub_sync;
+pub mod run_worker;
+pub mod run_worker_desk;
 pub mod send_errors;
 pub mod sent_run_desk;
 pub mod setup_checks;
@@ -52,7 +56,7 @@ pub struct RunTask {
     pub provider: Option<String>,
     /// Calls that need no approval in this run, as given with `--approve`.
     pub allow: Vec<String>,
-    /// What is recalled.
+    /// Which earlier work the agent recalls.
     pub recall: RecallOptions,
     /// The owner's policy.
     pub policy: ToolPolicy,

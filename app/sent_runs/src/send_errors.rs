@@ -28,7 +28,7 @@ pub enum SentRunError {
     UnknownDevice {
         /// The hub's name.
         hub: String,
-        /// What was given.
+        /// The name or key that the user gave.
         word: String,
         /// The names of its devices.
         names: String,
@@ -38,7 +38,7 @@ pub enum SentRunError {
     SeveralDevices {
         /// The hub's name.
         hub: String,
-        /// What was given.
+        /// The name or key that the user gave.
         word: String,
     },
     /// The agent isn't known here, as a sentence that says which ones are.

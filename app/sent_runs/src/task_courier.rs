@@ -1,5 +1,5 @@
-//! Sends tasks of plans to workers, follows them, and gives the plans what came of them. A task whose worker was lost,
-//! and which no other worker continues, is taken back from the queue and goes on here.
+//! Sends tasks of plans to workers, follows them, and gives the plans their results. A task whose worker was lost,
+//! and which no other worker continues, is taken back from the queue and continues here.
 
 use crate::hub_sync::wait_until_hubs_have_all;
 use crate::send_errors::SentRunError;
@@ -48,7 +48,7 @@ impl TaskCourier {
         let is_over = Arc::<AtomicBool>::default();
         let over = Arc::clone(&is_over);
         std::thread::spawn(move || {
-            // It ends with the program: what is away goes on, and is found again.
+            // It ends with the program: tasks on other devices continue, and are found again.
             let _ = carry(&handle, &over);
         });
         TaskCourier { is_over }

@@ -96,7 +96,7 @@ pub struct AccessToken {
     pub id: String,
     /// The name that the user gave it.
     pub name: String,
-    /// What it allows.
+    /// The scopes that the token grants.
     pub scopes: Vec<TokenScope>,
     /// Name of the only volume that it reaches; missing for all volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ impl AccessToken {
 pub struct TokenGrant {
     /// A name for the user.
     pub name: String,
-    /// What it allows.
+    /// The scopes that the token grants.
     pub scopes: Vec<TokenScope>,
     /// The only volume that it reaches.
     pub volume: Option<String>,

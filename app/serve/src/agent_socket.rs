@@ -49,7 +49,7 @@ pub(crate) const NOT_ALLOWED: i64 = -32_001;
 /// The workspace refused, or the work failed.
 pub(crate) const CALL_FAILED: i64 = -32_000;
 
-/// Why a call failed.
+/// The failure of a call, as the protocol answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct SocketCallError {
     pub(crate) code: i64,

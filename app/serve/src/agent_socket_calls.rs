@@ -225,7 +225,7 @@ impl SocketCalls {
         match self.state.audit.record(entry) {
             Ok(()) => {
                 if result.is_err() {
-                    // Few calls of a client are performed at the same time, so one that goes on is slowed down.
+                    // Few calls of a client are performed at the same time, so one that continues is slowed down.
                     tokio::time::sleep(FAILURE_DELAY).await;
                 }
                 result

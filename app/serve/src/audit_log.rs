@@ -588,7 +588,7 @@ mod tests {
         let all = all_pages(&log, 2, || {});
         assert!(all.starts_with(&[999, 998, 997]) && all.ends_with(&[2, 1, 0]), "{all:?}");
         assert!((9..20).contains(&all.len()), "{all:?}");
-        // What others send goes on in the files that it can't fill.
+        // Requests with other tokens go into the files that this one can't fill.
         (1_000..1_006).for_each(|at| {
             let token = format!("{at:012}");
             log.record(entry(at, Some(&token))).expect("recorded");

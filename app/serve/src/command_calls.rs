@@ -18,7 +18,7 @@ pub struct CommandCall {
     pub words: Vec<String>,
     /// Standard input.
     pub input: Vec<u8>,
-    /// Set when nobody wants the result any more.
+    /// Set when nobody wants the result.
     pub cancelled: Arc<AtomicBool>,
     /// Set while the command only watches the workspace. It then doesn't keep a window from getting it, which ends it.
     pub watches: Arc<AtomicBool>,
@@ -61,7 +61,7 @@ impl CommandCall {
         self
     }
 
-    /// Returns whether nobody wants the result any more.
+    /// Returns whether nobody wants the result.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }

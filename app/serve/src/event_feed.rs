@@ -99,7 +99,7 @@ impl EventFeed {
         }
     }
 
-    /// Begins to follow events, and waits until nothing is missed any more.
+    /// Begins to follow events, and waits until nothing is missed.
     pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), ProblemDetails> {
         if !self.has_begun.swap(true, Ordering::Relaxed) {
             let feed = self.clone();

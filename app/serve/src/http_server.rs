@@ -97,7 +97,7 @@ pub enum HttpServeError {
     Listen {
         /// The address or the socket's path.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The certificate or its key can't be used.
@@ -105,7 +105,7 @@ pub enum HttpServeError {
     Certificate {
         /// The certificate.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in its file.
         source: std::io::Error,
     },
     /// No certificate can be made.

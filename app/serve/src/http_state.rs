@@ -204,7 +204,7 @@ impl ApiCaller {
         let _guard = CancelledOnDrop(cancelled.clone());
         let (commands, only) = (self.state.commands.clone(), self.token.volume.clone());
         let job = tokio::task::spawn_blocking(move || {
-            // The slot stays taken until the work has ended, also if nobody waits for it any more.
+            // The slot stays taken until the work has ended, also if nobody waits for it.
             let _slot = slot;
             let on_news = &mut |_: CallNews| {};
             work(&mut ToolCallContext { commands: &*commands, only_volume: only.as_deref(), cancelled, on_news })

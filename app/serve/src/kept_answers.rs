@@ -40,7 +40,7 @@ pub(crate) enum AnswerStoreError {
     Io {
         /// The database.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The database can't be read or written.

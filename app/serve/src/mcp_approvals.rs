@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Maximum length in bytes of what an approval shows.
 const MAX_SHOWN_BYTES: usize = 4_000;
 
-/// What a run waits for.
+/// An approval that a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingApproval {
     /// Under which name `tracebook approvals` knows it.

@@ -43,9 +43,9 @@ pub enum McpInstallError {
     /// The text isn't JSON, with or without comments.
     #[error("it isn't JSON at byte {at}: {why}")]
     NotJson {
-        /// Where, in bytes.
+        /// Byte offset of the error.
         at: usize,
-        /// What is wrong.
+        /// The error at that offset.
         why: &'static str,
     },
     /// The key of MCP servers has another kind of value.

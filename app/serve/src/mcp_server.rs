@@ -227,7 +227,7 @@ impl NotebookMcpServer {
         let flag = cancelled.clone();
         let mut job = tokio::task::spawn_blocking(move || {
             let mut on_news = |news: CallNews| {
-                // Nobody listens any more once the request was cancelled.
+                // Nobody listens once the request was cancelled.
                 let _ = says.send(news);
             };
             let (only_volume, on_news) = (only.as_deref(), &mut on_news);

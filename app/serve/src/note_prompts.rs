@@ -170,7 +170,7 @@ impl ToolCallContext<'_> {
             if prompts.iter().any(|known| known.path == path && known.volume == volume) {
                 continue;
             }
-            // A note that was deleted since it was indexed is no prompt any more.
+            // A note that was deleted since it was indexed is no longer a prompt.
             let Ok(note) = self.read_note(&ServedResource::of_path(volume, path).word()) else { continue };
             let mut prompt = NotePrompt::new(&note.volume, &note.path, &note.text);
             let is_taken = |name: &str| taken.contains(&name) || prompts.iter().any(|known| known.name == name);

@@ -18,7 +18,7 @@ pub enum PrivateListError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file isn't one of ours.
@@ -26,7 +26,7 @@ pub enum PrivateListError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }

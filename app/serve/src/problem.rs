@@ -58,6 +58,14 @@ impl ProblemDetails {
         ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
+    /// Checks that a command succeeded.
+    pub(crate) fn unless_done(outcome: &CommandOutcome) -> Result<(), ProblemDetails> {
+        match outcome.code {
+            0 => Ok(()),
+            _ => Err(ProblemDetails::of_outcome(outcome)),
+        }
+    }
+
     /// Returns the problem of a command that didn't succeed.
     pub(crate) fn of_outcome(outcome: &CommandOutcome) -> ProblemDetails {
         let status = match outcome.code {

@@ -474,10 +474,7 @@ pub(crate) async fn remove_note(
                 return Err(changed());
             }
             let outcome = calls.perform(CommandCall::json("rm").operands([&address.word()]));
-            match outcome.code {
-                0 => Ok(()),
-                _ => Err(ProblemDetails::of_outcome(&outcome)),
-            }
+            ProblemDetails::unless_done(&outcome)
         })
         .await?
 }

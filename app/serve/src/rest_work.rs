@@ -663,10 +663,7 @@ pub(crate) async fn interrupt_cells(caller: &ApiCaller, address: NoteAddress) ->
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let outcome = calls.perform(CommandCall::json("run").flag("stop", true).operands([&address.word()]));
-            match outcome.code {
-                0 => Ok(()),
-                _ => Err(ProblemDetails::of_outcome(&outcome)),
-            }
+            ProblemDetails::unless_done(&outcome)
         })
         .await?
 }

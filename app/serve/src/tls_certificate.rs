@@ -20,7 +20,7 @@ pub enum CertificateError {
     Written {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }

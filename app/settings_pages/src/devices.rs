@@ -2,11 +2,13 @@
 //!
 //! Blocking work (disk, keyring, network) runs on threads, and the page shows the results.
 
+use crate::SettingsChange;
 use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
-use host::peers::devices::{DeviceAccess, PairedDevice, now_millis};
+use engine::Settings;
+use host::peers::devices::{DeviceAccess, PairedDevice, now_millis, trusted_key_digits};
 use host::peers::lan::LanVisibility;
 use host::peers::pairing::Invitation;
 use host::peers::pairing_flow::{self, PairingTarget, device_entry};
@@ -24,6 +26,8 @@ use ui::widgets::{set_accessible_name, text_button};
 
 /// Size of a module of the QR code, in points.
 const QR_MODULE_SIZE: f32 = 4.0;
+/// Name of the field for the key of a device whose runs are carried out.
+const CARRIED_OUT_FIELD: &str = "Carry out runs of a device";
 
 #[derive(Clone, Default)]
 struct KnownDevices {
@@ -69,6 +73,8 @@ pub struct DeviceSettings {
     at: String,
     /// The device that is about to be revoked.
     doomed: Option<DeviceId>,
+    /// Whether the last key of a device whose runs are to be carried out wasn't one.
+    is_wrong_key: bool,
 }
 
 /// Runs a function on its own thread, then wakes the window.
@@ -91,7 +97,7 @@ fn read() -> anyhow::Result<KnownDevices> {
 
 impl DeviceSettings {
     /// Draws the page.
-    pub fn show(&mut self, lines: &mut SettingsRows<'_>) {
+    pub fn show(&mut self, lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
         let ctx = lines.ui.ctx().clone();
         self.hear(&ctx);
         let known = match &self.known {
@@ -125,6 +131,43 @@ impl DeviceSettings {
         }
         if known.others.is_empty() {
             lines.show_matching_row("Other devices", "No device is paired yet.", |_| ());
+        }
+        self.show_carried_out_runs(lines, &settings.carries_out_runs_of, &known.others, changes);
+    }
+
+    /// Draws the devices whose runs are carried out here, and the field that adds one.
+    fn show_carried_out_runs(
+        &mut self,
+        lines: &mut SettingsRows<'_>,
+        keys: &[String],
+        others: &[(DeviceId, PairedDevice)],
+        changes: &mut Vec<SettingsChange>,
+    ) {
+        let about = match self.is_wrong_key {
+            true => "That is no key. Enter the 16 digits that the device shows in its own settings, at This device.",
+            false => {
+                "Runs that this device sends over a hub work here, with your models. Its rules say what they may do, so \
+                 enter only keys of your own devices, as their settings show them."
+            }
+        };
+        lines.show_matching_row(CARRIED_OUT_FIELD, about, |ui| {
+            let Some(word) = text(ui, CARRIED_OUT_FIELD, "", "2522 8a34 c6d4 df45") else { return };
+            let digits = trusted_key_digits(&word);
+            self.is_wrong_key = digits.is_none();
+            if let Some(digits) = digits.filter(|digits| !keys.contains(digits)) {
+                changes.push(SettingsChange::CarryOutRunsOf([keys, &[digits]].concat()));
+            }
+        });
+        for key in keys {
+            let known = others.iter().find(|(id, _)| id.to_string().starts_with(key.as_str()));
+            let short = key.as_bytes().chunks(4).take(4).map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
+            let name = known.map_or_else(|| short.clone(), |(_, device)| device.name.clone());
+            lines.show_matching_row(&format!("Runs of {name}"), &format!("Key {short}."), |ui| {
+                if text_button(ui, &format!("Stop runs of {name}"), false).clicked() {
+                    let rest = keys.iter().filter(|other| *other != key).cloned().collect();
+                    changes.push(SettingsChange::CarryOutRunsOf(rest));
+                }
+            });
         }
     }
 

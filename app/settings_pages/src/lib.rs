@@ -110,6 +110,8 @@ pub enum SettingsChange {
     ServerAddress(String),
     /// Whether that server serves other devices on the network, too. It's switched on for that.
     ServeDevices(bool),
+    /// The beginnings of the keys of devices whose runs the window carries out.
+    CarryOutRunsOf(Vec<String>),
     /// Sets a command's keys; `None` restores those of the preset.
     Keys(CommandId, Option<Vec<String>>),
     /// The keys that the user has set, by command; none restores all keys of the preset.
@@ -174,6 +176,7 @@ impl SettingsChange {
                 settings.serves_devices = on;
                 settings.serves_programs |= on;
             }
+            SettingsChange::CarryOutRunsOf(keys) => settings.carries_out_runs_of = keys,
         }
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct PageScene<'a> {
     pub(crate) locked: Option<String>,
 }
 
-/// Describes the branch and how it stands to its remote, in few letters.
+/// Describes the branch and its state against its remote, in few letters.
 pub fn branch_label(branch: &BranchState) -> String {
     let name = match (&branch.branch, &branch.head) {
         (Some(name), _) => match name.char_indices().nth(MAX_BRANCH_LABEL_CHARS) {

@@ -28,7 +28,7 @@ pub fn show_column(ui: &mut Ui, max_width: f32, salts: (&str, &str), add: impl F
     });
 }
 
-/// What a row shows.
+/// The content of a row in a list.
 pub struct ListRow<'a> {
     /// Its icon.
     pub icon: &'a str,

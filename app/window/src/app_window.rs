@@ -76,6 +76,9 @@ impl AppWindow {
         let approvals = program_approvals::ApprovalWatch::start(driver.folder(), move || wake.request_repaint());
         let wake = ctx.clone();
         let sent_runs = sent_runs::sent_run_desk::SentRunDesk::new(driver.handle(), move || wake.request_repaint());
+        let wake = ctx.clone();
+        let run_worker =
+            sent_runs::run_worker_desk::RunWorkerDesk::new(driver.handle(), move || wake.request_repaint());
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         let texts = UserTextReader::new(driver.folder());
@@ -117,6 +120,7 @@ impl AppWindow {
                 server,
                 approvals,
                 sent_runs,
+                run_worker,
                 texts,
                 done_steps: Vec::new(),
             },
@@ -157,6 +161,14 @@ impl HostLink {
         self.source.follow(self.driver.session());
         let settings = self.driver.session().settings();
         self.server.follow(settings.serves_programs, &server_options(settings));
+        let owners: &[String] = match self.safe_mode {
+            SafeMode::Off => &settings.carries_out_runs_of,
+            SafeMode::Asked | SafeMode::On => &[],
+        };
+        self.run_worker.follow(owners);
+        for news in self.run_worker.take_news() {
+            notices.toasts.show_message(news);
+        }
         if let Some(why) = self.approvals.take_trouble() {
             notices.toasts.show_message(why);
         }

@@ -25,6 +25,7 @@ pub(crate) mod note_actions;
 pub(crate) mod note_packages;
 pub(crate) mod notifications;
 pub(crate) mod obsidian;
+mod pane_notes;
 pub(crate) mod panes;
 pub(crate) mod paste;
 pub(crate) mod presence;

@@ -83,7 +83,7 @@ pub struct ComponentFile {
     /// CSS for the page around the element.
     #[serde(default)]
     pub styles: String,
-    /// What it may read.
+    /// The data that the component may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<ComponentData>,
 }

@@ -32,7 +32,7 @@ pub fn known_texts_of_rows(rows: &[(String, Vec<u8>)]) -> BTreeMap<DocId, KnownT
 pub const MERGED_WRITE_REMARK: &str = "It was changed since you read it, by the user or another agent, so your text \
     was merged with that. Read it again before you write it again.";
 
-/// The notes that a run has read. The text that the run knows is kept from the moment on at which somebody else
+/// The notes that a run has read. The text that the run knows is kept from the moment on at which someone else
 /// changes the note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownTexts {
@@ -48,7 +48,7 @@ pub struct MergedWrite {
     pub is_merged: bool,
 }
 
-/// A message for the model: it and somebody else changed the same passage, with both changes and the current text.
+/// A message for the model: it and someone else changed the same passage, with both changes and the current text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConflictingWriteError(pub String);
@@ -74,7 +74,7 @@ impl KnownTexts {
         self.notes.get(&note) == Some(&None)
     }
 
-    /// Records that somebody else changes a note, whose text is `before` until then.
+    /// Records that someone else changes a note, whose text is `before` until then.
     pub fn record_change_by_other(&mut self, note: DocId, before: &str) {
         if let Some(known) = self.notes.get_mut(&note) {
             known.get_or_insert_with(|| before.to_owned());

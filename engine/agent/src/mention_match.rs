@@ -13,7 +13,7 @@ const MAX_COMPARED_NAMES: usize = 200;
 /// Maximum number of names that an answer has.
 const MAX_NAMED: usize = 3;
 
-/// What a mention means.
+/// The agent or note that a mention means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MentionMatch {
     /// The agent with this name.

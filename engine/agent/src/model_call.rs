@@ -98,7 +98,7 @@ impl ToolCallChoice {
 pub struct ProgramCall {
     /// The agent's name.
     pub name: String,
-    /// How it's started.
+    /// The program that works as an agent.
     pub program: ExternalProgram,
     /// Folder of the project that it works in.
     pub folder: PathBuf,

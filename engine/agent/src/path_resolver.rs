@@ -57,7 +57,7 @@ pub struct KnownVolume<'a, T> {
     pub files: &'a BTreeMap<String, T>,
 }
 
-/// Where a path is.
+/// The volume and file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathPlace {
     /// In the volume with this number; 0 is the one that the path is used in.
@@ -150,7 +150,7 @@ fn strip_volume<'a, T>(volumes: &[KnownVolume<'a, T>], at: usize, path: &'a str)
 /// beside the path, if any.
 ///
 /// # Errors
-/// Returns an error if there's no volume of that name.
+/// Returns an error if there's no volume with that name.
 pub fn resolve<T>(
     volumes: &[KnownVolume<'_, T>],
     volume: Option<&str>,

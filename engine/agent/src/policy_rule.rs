@@ -279,7 +279,7 @@ impl DecidedCalls {
         let fixed = tool.permissions.process || tool.permissions.network || tool.risk >= ToolRisk::High;
         let fixed = fixed || tool.source != ToolSource::BuiltIn || !facts.code.is_empty();
         let path = arguments.get("path").and_then(Value::as_str);
-        // A tool that takes no address isn't widened by an argument of that name.
+        // A tool that takes no address isn't widened by an argument with that name.
         let takes_address = tool.source == ToolSource::BuiltIn && tool.parameters["properties"]["url"].is_object();
         let calls = match call.address() {
             // An invalid address is denied before any rule applies.

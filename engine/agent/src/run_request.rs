@@ -28,7 +28,7 @@ pub struct RunRequest {
     pub allow: Vec<PolicyRule>,
     /// The title of the session and the call of a pressed button, for which no model is called.
     pub button: Option<(String, ToolCall)>,
-    /// What is recalled.
+    /// Which earlier work the agent recalls.
     pub recall: RecallOptions,
     /// Who or what starts the run.
     pub origin: RunOrigin,

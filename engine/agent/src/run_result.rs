@@ -59,7 +59,7 @@ pub struct RecordedRun<'a> {
 }
 
 impl RunResult {
-    /// Returns the result of a run that has ended, with the runs that it delegated; `None` while it goes on.
+    /// Returns the result of a run that has ended, with the runs that it delegated; `None` while it continues.
     pub fn of_run(run: RecordedRun<'_>, delegated: &[RecordedRun<'_>]) -> Option<RunResult> {
         let ending = run.about.ending?;
         let whole: Vec<RecordedRun<'_>> = [&[run], delegated].concat();

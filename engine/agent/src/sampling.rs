@@ -25,7 +25,7 @@ const MAX_STOP_TEXT_BYTES: usize = 200;
 /// Maximum temperature.
 const MAX_TEMPERATURE: f64 = 2.0;
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SamplingRole {
@@ -39,9 +39,9 @@ pub enum SamplingRole {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// The author of the message.
     pub role: SamplingRole,
-    /// What is said.
+    /// The message's text.
     pub text: String,
 }
 

@@ -50,9 +50,9 @@ pub enum FormFieldKind {
 pub struct UserFormField {
     /// Name of the value in the answer.
     pub name: String,
-    /// What the user reads.
+    /// The field's label.
     pub title: String,
-    /// What it takes.
+    /// The values that the field accepts.
     pub kind: FormFieldKind,
     /// What it has if the user changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct UserFormField {
 pub struct UserForm {
     /// Name of the server.
     pub server: String,
-    /// What the server says.
+    /// The server's message above the fields.
     pub message: String,
     /// What it wants to know.
     pub fields: Vec<UserFormField>,
@@ -114,7 +114,7 @@ pub enum UserFormError {
     Unfit {
         /// The field's name.
         title: String,
-        /// What the field takes.
+        /// Describes the values that the field accepts.
         takes: String,
     },
     /// An answer for a field that isn't there.

@@ -41,7 +41,7 @@ pub struct ServerPrompt {
     pub title: String,
     /// What the server says of it, on one line.
     pub description: String,
-    /// What it can be told.
+    /// The arguments that the prompt accepts.
     pub arguments: Vec<ServerPromptArgument>,
 }
 
@@ -114,14 +114,14 @@ impl ServerMaterial {
 /// Why a message that names prompts or resources can't be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerMaterialError {
-    /// No server of that name is configured.
+    /// No server with that name is configured.
     #[error("There is no MCP server {}. {}. A space before the / sends the message as it is.",
         quote_inline(.0, MAX_NAME_CHARS), known_names(.0, .1))]
     UnknownServer(String, Vec<String>),
     /// The server hasn't said what it offers.
     #[error("The MCP server {0} has not said what it offers. `tracebook mcp prompts {0}` says why.")]
     Unlisted(String),
-    /// The server has no prompt of that name.
+    /// The server has no prompt with that name.
     #[error("The MCP server {server} has no prompt {}. {}.",
         quote_inline(.name, MAX_NAME_CHARS), known_names(.name, .known))]
     UnknownPrompt {
@@ -132,7 +132,7 @@ pub enum ServerMaterialError {
         /// The prompts that it has.
         known: Vec<String>,
     },
-    /// The prompt has no argument of that name.
+    /// The prompt has no argument with that name.
     #[error("The prompt {call} has no argument {}. {}.",
         quote_inline(.name, MAX_NAME_CHARS), known_names(.name, .known))]
     UnknownArgument {
@@ -161,7 +161,7 @@ pub enum ServerMaterialError {
     /// A quotation mark isn't closed.
     #[error("The value of {} has no closing quotation mark.", quote_inline(.0, MAX_NAME_CHARS))]
     UnclosedQuote(String),
-    /// The server has no resource of that name or address.
+    /// The server has no resource with that name or address.
     #[error("The MCP server {server} has no resource {}. {}.",
         quote_inline(.name, MAX_NAME_CHARS), known_names(.name, .known))]
     UnknownResource {

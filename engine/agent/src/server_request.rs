@@ -7,7 +7,7 @@ use crate::server_form::{FormAnswer, UserForm};
 use crate::tool_catalog::BuiltInTool;
 use store::{DecisionMaker, ExecutionStep, StepKind};
 
-/// What a server asks.
+/// A request of an MCP server to the user or the model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerRequest {
     /// A model's answer.
@@ -16,7 +16,7 @@ pub enum ServerRequest {
     Form(UserForm),
 }
 
-/// What a server gets.
+/// The reply to an MCP server's request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerReply {
     /// A model's answer, or why there's none.

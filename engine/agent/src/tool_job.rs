@@ -393,7 +393,7 @@ pub enum GitProgramJob {
     },
     /// Puts changes aside, takes them back, or lists what is put aside.
     Stash {
-        /// Which of that.
+        /// The operation on stashes.
         action: GitStashAction,
     },
     /// Switches to a branch.
@@ -499,7 +499,7 @@ pub struct ToolOutcome {
     pub outdated: bool,
     /// Whether a search found nothing, so that `text` only says so.
     pub found_nothing: bool,
-    /// Whether it failed because there's no file of that name.
+    /// Whether it failed because there's no file with that name.
     pub is_missing: bool,
     /// The execution of the cell that it ran.
     pub execution: Option<store::ExecutionId>,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Default time limit of a program in seconds, if the model gives none.
 pub const DEFAULT_TOOL_TIMEOUT_SECS: u64 = 60;
 
-/// Returns a text among the arguments of a call; empty if there is none of that name.
+/// Returns a text among the arguments of a call; empty if there is none with that name.
 pub fn string_argument<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
     arguments.get(key).and_then(Value::as_str).unwrap_or("")
 }

@@ -64,7 +64,7 @@ pub enum RepositoryReading {
 pub struct RepositoryStatus {
     /// Number of the read, for caches.
     pub number: u64,
-    /// The current branch and how it stands to its remote.
+    /// The current branch and its state against its remote.
     pub branch: BranchState,
     /// Changed files by path.
     pub changes: Vec<FileChange>,

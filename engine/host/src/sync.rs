@@ -75,7 +75,7 @@ enum SyncTask {
     BlobOutcome(blob_io::BlobTaskOutcome),
     /// The state of another device to fetch for a note, or `None` once it was taken over.
     SetStateFetch(DocId, Option<Box<shared_states::StateFetch>>),
-    /// The files of states of a note that aren't shared any more.
+    /// The files of states of a note that are no longer shared.
     SetWithdrawn(DocId, BTreeSet<VolumeBlob>),
     /// The program is closing. The sync thread answers once departure messages are sent.
     Close(Sender<()>),

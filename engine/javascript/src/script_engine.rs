@@ -121,7 +121,7 @@ pub enum ScriptError {
     /// The result isn't JSON.
     #[error("{0} returned a function or a symbol, which isn't JSON")]
     NotJson(String),
-    /// The function awaits something that can't happen any more.
+    /// The function awaits something that can no longer happen.
     #[error("{0} never ends: it awaits a promise that nothing settles")]
     NeverSettled(String),
     /// The engine couldn't be started.

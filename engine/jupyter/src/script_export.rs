@@ -156,7 +156,7 @@ impl OpenTokens {
             }
             rest = &rest[length..];
         }
-        // Only a string in three quotes goes on in the next line, or one behind whose part is a backslash.
+        // Only a string in three quotes continues in the next line, or one behind whose part is a backslash.
         self.quote = self.quote.filter(|quote| quote.len() == 3 || self.is_continued);
         assigns || (last == '?' && self.is_closed())
     }

@@ -141,7 +141,7 @@ mod tests {
         assert!(growth.has_grown_too_much());
         std::fs::remove_file(root.join("old")).expect("removed");
         assert!(!growth.has_grown_too_much());
-        // Folders that take too long to measure aren't limited, unless somebody has set a limit.
+        // Folders that take too long to measure aren't limited, unless someone has set a limit.
         for number in 0..2 * ENTRIES_PER_LOOK {
             std::fs::write(root.join(format!("deep/{number}")), "").expect("written");
         }

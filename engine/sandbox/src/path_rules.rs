@@ -110,7 +110,7 @@ pub enum HidePathsError {
     Mount {
         /// The path.
         path: String,
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
     /// The system isn't Linux.
@@ -143,7 +143,7 @@ mod linux {
         if present.is_empty() {
             return Ok(());
         }
-        // What's below a hidden folder can't be found any more.
+        // What's below a hidden folder can no longer be found.
         present.sort();
         let whole = present.clone();
         present.retain(|path| !whole.iter().any(|above| path.starts_with(above) && *path != *above));

@@ -39,7 +39,7 @@ struct SupervisorBounds {
     programs: bool,
     rules: PathRules,
     refused: GuardedRefusals,
-    /// What may be started.
+    /// The programs that the interpreter may start.
     start: InterpreterStart,
 }
 

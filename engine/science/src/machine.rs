@@ -95,7 +95,7 @@ impl StopSwitch {
     }
 }
 
-/// How a turn ended.
+/// How a turn of the machine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
     /// The turn returned this status; 0 is success.

@@ -223,6 +223,8 @@ pub struct Settings {
     pub server_address: String,
     /// Whether that server serves other devices on the network, too, over TLS.
     pub serves_devices: bool,
+    /// The beginnings of the keys of devices whose runs the window carries out.
+    pub carries_out_runs_of: Vec<String>,
 }
 
 impl Default for Settings {
@@ -282,6 +284,7 @@ impl Default for Settings {
             serves_programs: false,
             server_address: "127.0.0.1:7610".to_owned(),
             serves_devices: false,
+            carries_out_runs_of: Vec::new(),
         }
     }
 }

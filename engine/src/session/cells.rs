@@ -309,6 +309,7 @@ impl FilesState {
         self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
+    /// Runs exactly these cells.
     pub(super) fn queue_cells(
         &mut self,
         turn: &mut ApplyContext<'_>,

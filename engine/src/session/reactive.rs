@@ -110,19 +110,6 @@ impl FilesState {
         self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
-    /// Runs exactly these cells.
-    pub(super) fn run_cells(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        kernels: &KernelsState,
-        sync: &SyncState,
-        workspace: &WorkspaceState,
-        id: DocId,
-        cells: Vec<BlockId>,
-    ) -> Result<(), CommandError> {
-        self.queue_cells(turn, kernels, sync, workspace, id, cells)
-    }
-
     /// Runs the stale cells and the cells that they need.
     pub(super) fn run_stale(
         &mut self,

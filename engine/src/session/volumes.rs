@@ -12,7 +12,7 @@ use crate::session::volume_paths::{ensure_place_is_free, links_key, normalize_vo
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
-use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
+use store::{DocId, FileEntry, FileKind, VolumeDoc};
 use text::links;
 
 /// Maximum number of files added to the volume's document per pass. The UI thread calls this and must not be blocked.
@@ -614,18 +614,7 @@ impl FilesState {
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         let note = DocId::random(bytes);
-        let row = FileRow {
-            volume: id,
-            path: path.clone(),
-            id: note,
-            kind,
-            size: 0,
-            mtime: 0,
-            hash: BlobHash::of(b""),
-            blocks: 0,
-            cells: 0,
-            heads: Vec::new(),
-        };
+        let row = FileRow::of_unwritten(id, path.clone(), note, kind);
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
         volume.links.set_path(note, &path);

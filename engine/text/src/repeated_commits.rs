@@ -1,4 +1,4 @@
-//! Text that reached a note twice: somebody typed it and committed it, another device pulled the commit, and later sync
+//! Text that reached a note twice: someone typed it and committed it, another device pulled the commit, and later sync
 //! brought what was typed, too. A document keeps both; one of them is a repetition.
 //!
 //! A change that took over a commit names the file's hash. If the note had exactly that text after a change that the

@@ -69,7 +69,7 @@ pub enum ThemeFileError {
     /// A color has another name.
     #[error("there is no color {name}; there are {}", THEME_COLORS.join(", "))]
     UnknownColor {
-        /// What the file has.
+        /// The color's name in the file.
         name: String,
     },
     /// A color is written in another way.
@@ -77,7 +77,7 @@ pub enum ThemeFileError {
     InvalidColor {
         /// Name of the color.
         name: String,
-        /// What the file has.
+        /// The color's value in the file.
         value: String,
     },
     /// Colors that others are compared with are missing.

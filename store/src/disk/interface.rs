@@ -146,6 +146,14 @@ pub struct FileRow {
     pub heads: Vec<[u8; 32]>,
 }
 
+impl FileRow {
+    /// Returns the row of a file that isn't on disk yet.
+    pub fn of_unwritten(volume: DocId, path: String, id: DocId, kind: FileKind) -> FileRow {
+        let (hash, heads) = (BlobHash::of(b""), Vec::new());
+        FileRow { volume, path, id, kind, size: 0, mtime: 0, hash, blocks: 0, cells: 0, heads }
+    }
+}
+
 /// One stored chunk of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentChunk {

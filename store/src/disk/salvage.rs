@@ -31,7 +31,7 @@ pub struct TableCount {
     pub doubtful: u64,
 }
 
-/// What a salvage did.
+/// The outcome of a salvage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SalvageReport {
     /// Current paths of the damaged files. The first is the database.

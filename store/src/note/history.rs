@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(here.heads(), there.heads());
         here.merge(&made).expect("merged");
         assert_eq!(here.blocks()[0].text, "one two\n");
-        // Each goes on under its own actor.
+        // Each continues under its own actor.
         let before = there.heads();
         here.commit(&[splice(block, 0, 0, "> ")], 200, None).expect("a change");
         there.commit(&[splice(block, 7, 0, "!")], 201, None).expect("a change");

@@ -144,7 +144,7 @@ pub enum BlobCommand {
         /// The file to remove.
         item: VolumeBlob,
     },
-    /// A peer that stores blobs has no withdrawn file of this name any more.
+    /// A peer that stores blobs has no withdrawn file with this name.
     Forgotten {
         /// The connection of the peer.
         link: LinkId,
@@ -262,7 +262,7 @@ pub struct BlobTransfers {
     held: BTreeMap<VolumeBlob, u64>,
     /// Blobs that are here as files of states only.
     state_files: BTreeSet<VolumeBlob>,
-    /// Files of states that this device doesn't share any more, and that peers may still store.
+    /// Files of states that this device no longer shares, and that peers may still store.
     withdrawn: BTreeSet<VolumeBlob>,
     /// Offers that wait for a disk check: size in bytes, and whether it's the file of a state.
     offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, (u64, bool)>>,

@@ -65,7 +65,7 @@ pub enum PeersOutput {
     Close {
         /// The connection to close.
         link: LinkId,
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
     },
     /// A peer completed the handshake and was accepted.
@@ -128,7 +128,7 @@ pub enum PeersOutput {
         link: LinkId,
         /// The document that the message was about.
         doc: DocId,
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
     },
     /// A Tracebook peer wants to compare a volume: call [`SyncPeers::scoped`] with the volume's documents.

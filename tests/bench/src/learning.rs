@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId};
+use store::{DecisionRecord, DecisionScope, DocId};
 use support::measure::ScratchFolder;
 
 /// Number of recurring tasks.
@@ -510,14 +510,7 @@ impl LearningBench {
             let pending = one.pending().next().map(|approval| approval.id.clone());
             let Some(approval) = pending else { break };
             questions += 1;
-            let decision = DecisionRecord {
-                allowed: true,
-                scope: DecisionScope::Once,
-                by: DecisionMaker::User,
-                at: 0,
-                arguments: None,
-                comment: None,
-            };
+            let decision = DecisionRecord::by_user(true, DecisionScope::Once);
             self.driver.run_command(Command::Decide { run, approval, decision }).map_err(|reject| reject.0)?;
         }
         let took = to_ms(begun.elapsed());

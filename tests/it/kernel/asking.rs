@@ -35,9 +35,9 @@ impl Kernel {
     }
 }
 
-#[test]
-fn a_cell_asks_for_a_line() {
-    let mut kernel = Kernel::start();
+/// Runs cells that ask for input: what they print when they get it, when the input ends, when they are interrupted, and
+/// when the answer comes after that.
+pub(super) fn outcomes_of_input(kernel: &mut Kernel) -> [String; 4] {
     let cell =
         "name = input('Who? ')\nimport getpass, sys\nword = getpass.getpass()\n(name, word, sys.stdin.readline())";
     let id = kernel.execute(cell);
@@ -47,22 +47,31 @@ fn a_cell_asks_for_a_line() {
     kernel.send("input_reply", json!({"value": "secret"}));
     assert_eq!(kernel.next("input_request"), json!({"prompt": "", "password": false}));
     kernel.send("input_reply", json!({"value": "more"}));
-    assert_eq!(kernel.outcome_after(&id), "stdout more\n\n[1] ('Ada ☂', 'secret', 'more\\n')\nok");
+    let answered = kernel.outcome_after(&id);
     // End of input raises Python's EOFError.
     let id = kernel.execute("input('more? ')");
     kernel.next("input_request");
     kernel.send("input_reply", json!({"value": "\u{4}"}));
-    assert!(kernel.outcome_after(&id).contains("EOFError: EOF when reading a line"));
+    let ended = kernel.outcome_after(&id);
     // Interrupted while it waits for input: a late answer doesn't go to the next cell.
     let id = kernel.execute("input('never ')");
     kernel.next("input_request");
     kernel.send("interrupt_request", json!({}));
-    assert!(kernel.outcome_after(&id).starts_with("KeyboardInterrupt"));
+    let interrupted = kernel.outcome_after(&id);
     kernel.send("input_reply", json!({"value": "late"}));
     let id = kernel.execute("input('again ')");
     kernel.next("input_request");
     kernel.send("input_reply", json!({"value": "in time"}));
-    assert_eq!(kernel.outcome_after(&id), "stdout again in time\n\n[4] 'in time'\nok");
+    [answered, ended, interrupted, kernel.outcome_after(&id)]
+}
+
+#[test]
+fn a_cell_asks_for_a_line() {
+    let [answered, ended, interrupted, again] = outcomes_of_input(&mut Kernel::start());
+    assert_eq!(answered, "stdout more\n\n[1] ('Ada ☂', 'secret', 'more\\n')\nok");
+    assert!(ended.contains("EOFError: EOF when reading a line"), "{ended}");
+    assert!(interrupted.starts_with("KeyboardInterrupt"), "{interrupted}");
+    assert_eq!(again, "stdout again in time\n\n[4] 'in time'\nok");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! session.
 
 use super::Kernel;
+use crate::session::cells::{finished, printed};
 use crate::twin::{Asked, Twin};
 use engine::{Command, Event, Reactivity, StaleReason};
 use rand::rngs::StdRng;
@@ -41,18 +42,8 @@ fn serve(twin: &mut Twin, note: DocId, kernel: &mut Kernel) {
         let (text, status) = kernel.said(&code, &forget);
         twin.event(Event::KernelReady { note });
         twin.event(Event::Began { note, execution });
-        let body = OutputBody::Stream { name: "stdout".to_owned(), text };
-        twin.event(Event::Output { note, execution, output: CellOutput { body, whole: None } });
-        twin.event(Event::Finished {
-            note,
-            execution,
-            status,
-            count: Some(1),
-            whole: Vec::new(),
-            cached: false,
-            took: None,
-        });
-        twin.rest();
+        printed(twin, note, execution, &text);
+        finished(twin, note, execution, status);
     }
 }
 

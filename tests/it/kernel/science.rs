@@ -4,6 +4,7 @@
 //! elsewhere.
 
 use super::Kernel;
+use super::asking::outcomes_of_input;
 use crate::line::states::science_pack;
 use crate::program::{House, finish};
 use host::science_pack::PackFolder;
@@ -30,33 +31,11 @@ fn science_kernel(folder: &Path) -> Option<Kernel> {
 fn a_cell_of_science_asks_for_a_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(mut kernel) = science_kernel(folder.path()) else { return };
-    let cell =
-        "name = input('Who? ')\nimport getpass, sys\nword = getpass.getpass()\n(name, word, sys.stdin.readline())";
-    let id = kernel.execute(cell);
-    assert_eq!(kernel.next("input_request"), json!({"prompt": "Who? ", "password": false}));
-    kernel.send("input_reply", json!({"value": "Ada ☂"}));
-    assert_eq!(kernel.next("input_request"), json!({"prompt": "Password: ", "password": true}));
-    kernel.send("input_reply", json!({"value": "secret"}));
-    assert_eq!(kernel.next("input_request"), json!({"prompt": "", "password": false}));
-    kernel.send("input_reply", json!({"value": "more"}));
-    let outcome = kernel.outcome_after(&id);
-    assert!(outcome.ends_with("[1] ('Ada ☂', 'secret', 'more\\n')\nok"), "{outcome}");
-    // End of input raises Python's EOFError.
-    let id = kernel.execute("input('more? ')");
-    kernel.next("input_request");
-    kernel.send("input_reply", json!({"value": "\u{4}"}));
-    assert!(kernel.outcome_after(&id).contains("EOFError: EOF when reading a line"));
-    // Interrupted while it waits for input: a late answer doesn't go to the next cell.
-    let id = kernel.execute("input('never ')");
-    kernel.next("input_request");
-    kernel.send("interrupt_request", json!({}));
-    assert!(kernel.outcome_after(&id).contains("KeyboardInterrupt"));
-    kernel.send("input_reply", json!({"value": "late"}));
-    let id = kernel.execute("input('again ')");
-    kernel.next("input_request");
-    kernel.send("input_reply", json!({"value": "in time"}));
-    let outcome = kernel.outcome_after(&id);
-    assert!(outcome.ends_with("'in time'\nok"), "{outcome}");
+    let [answered, ended, interrupted, again] = outcomes_of_input(&mut kernel);
+    assert!(answered.ends_with("[1] ('Ada ☂', 'secret', 'more\\n')\nok"), "{answered}");
+    assert!(ended.contains("EOFError: EOF when reading a line"), "{ended}");
+    assert!(interrupted.contains("KeyboardInterrupt"), "{interrupted}");
+    assert!(again.ends_with("'in time'\nok"), "{again}");
 }
 
 const BOATS: &str = "import math

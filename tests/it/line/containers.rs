@@ -247,7 +247,7 @@ fn refuse_attacks(kind: EngineKind) {
         more.as_object().into_iter().flatten().for_each(|(name, value)| arguments[name] = value.clone());
         ("container_run", arguments)
     };
-    // Somebody else's containers: one without labels, one of another project.
+    // Someone else's containers: one without labels, one of another project.
     engine.call(&[
         "run",
         "--detach",

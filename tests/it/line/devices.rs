@@ -159,14 +159,20 @@ fn a_hub_that_would_be_open_to_all_is_refused() {
     assert_eq!(json(&house, "server", &["hub", "share", "--folder", "."])["default"], "read");
 }
 
+/// A hub with TLS that the desk is paired with, and its address.
+fn hub_with_desk(house: &House) -> (Runs, String) {
+    let hub = ["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--tls"];
+    let mut running = Runs::new(house, "server", &hub);
+    let at = running.json()["listening"].as_str().expect("an address").to_owned();
+    let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
+    json(house, "desk", &["pair", &invitation, "--name", "desk"]);
+    (running, at)
+}
+
 #[test]
 fn paired_machines_share_a_volume_over_the_hub_and_strangers_do_not() {
     let house = House::new();
-    let hub = ["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--tls"];
-    let mut running = Runs::new(&house, "server", &hub);
-    let at = running.json()["listening"].as_str().expect("an address").to_owned();
-    let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
-    json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
+    let (running, at) = hub_with_desk(&house);
     let code = json(&house, "server", &["hub", "invite", "--folder", "H"])["code"].clone();
     json(&house, "phone", &["pair", &at, "--code", code.as_str().expect("a code"), "--name", "phone"]);
     house.write("notes/one.md", b"# One\n\nwritten at the desk\n");
@@ -263,11 +269,7 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
 #[test]
 fn who_is_refused_learns_why_and_the_rest_is_unharmed() {
     let house = House::new();
-    let hub = ["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--tls"];
-    let mut running = Runs::new(&house, "server", &hub);
-    let at = running.json()["listening"].as_str().expect("an address").to_owned();
-    let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
-    json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
+    let (running, at) = hub_with_desk(&house);
     let invite = |words: &[&str]| {
         let words: Vec<&str> = ["hub", "invite", "--folder", "H"].into_iter().chain(words.iter().copied()).collect();
         json(&house, "server", &words)["code"].as_str().expect("a code").to_owned()

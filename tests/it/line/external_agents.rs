@@ -253,7 +253,7 @@ fn a_program_goes_on_in_its_own_session_also_after_it_was_killed() {
     assert!(again.contains("I go on."), "{again}");
     assert_eq!(house.read("kept.json"), br#"["hang here", "hang here"]"#);
 
-    // A session that the program no longer has is begun anew, with what was said before.
+    // A session that the program no longer has is begun again, with what was said before.
     fs::remove_file(&kept).expect("removed");
     let told = ask(other, "recall at last");
     assert!(told.contains("hang here") && told.contains("I go on.") && told.ends_with("taken up: False."), "{told}");

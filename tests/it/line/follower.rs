@@ -132,7 +132,7 @@ fn a_replay_that_waited_is_approved_elsewhere_counted_and_free() {
     assert_eq!((&known["usage_count"], &known["verified_count"]), (&json!(1), &json!(1)), "{known}");
 }
 
-/// The process that takes a replay up again reads the configuration before it goes on.
+/// The process that takes a replay up again reads the configuration before it continues.
 #[test]
 fn a_replay_goes_on_by_the_configuration_after_a_restart() {
     let (house, count, asked) = learned();

@@ -1,4 +1,4 @@
-//! Repositories that somebody else has made: no program that they name runs by an agent, and no other host is reached.
+//! Repositories that someone else has made: no program that they name runs by an agent, and no other host is reached.
 
 use super::agents::house;
 use super::git::{caller, git, know_user, with_remote};

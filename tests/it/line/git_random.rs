@@ -44,7 +44,7 @@ struct PlacedWord {
     is_known: bool,
 }
 
-/// The volume `notes`, the repository `twin` with the same steps, and the clone `other` of somebody else.
+/// The volume `notes`, the repository `twin` with the same steps, and the clone `other` of someone else.
 struct GitRace {
     house: House,
     /// A process that has the workspace open all the time; otherwise each command is a process of its own.
@@ -130,7 +130,7 @@ impl GitRace {
         insert(&self.house, "twin", note, at, &word);
     }
 
-    /// Somebody else commits, beside or on top of what is here.
+    /// Someone else commits, beside or on top of what is here.
     fn commit_elsewhere(&mut self) {
         let (other, time) = (self.house.path("other"), self.time);
         git_well(&other, time, &["fetch", "-q", "../notes", "HEAD"]);

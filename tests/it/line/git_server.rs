@@ -264,7 +264,7 @@ fn send(mut stream: TlsStream, answer: &[u8]) -> Option<()> {
     stream.flush().ok()
 }
 
-/// Ends a connection as a network that fails does: nothing of TLS is said any more.
+/// Ends a connection as a network that fails does: nothing of TLS is said.
 fn cut_off(stream: &TlsStream) -> Option<()> {
     stream.get_ref().sock.shutdown(Shutdown::Both).ok()
 }

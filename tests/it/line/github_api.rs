@@ -368,7 +368,7 @@ fn a_commit_that_others_overtake_is_refused_and_changes_nothing() {
     commit().refused(1, "Pull first");
     assert!(hub.server.take_seen().iter().all(|one| one.method == "GET"), "nothing was uploaded");
     hub.run_in("copy", &["pull"]).good();
-    // Somebody is faster between the look at the branch and its change.
+    // Someone is faster between the look at the branch and its change.
     let other = hub.house.path("other");
     let faster = move || commit_elsewhere(&other, &[("a.md", Some("one\ntwo\n3\n"))], "Faster");
     hub.server.fail("PATCH", Fault::Before(Box::new(faster)));

@@ -5,9 +5,10 @@ use super::grpc::{
     DENIED, EXHAUSTED, EXISTS, INVALID, Message, NOT_FOUND, PRECONDITION, Reply, field_of, fields_of, framed, raw_call,
 };
 use super::grpc_v1::{ABORTED, HOSTILE_PATHS, call, note, text_of};
+use super::http_api::house_with_collections;
 use super::http_server::{Server, notes, token};
 use super::{agents, memory};
-use crate::program::{House, noise, until};
+use crate::program::{noise, until};
 use serde_json::{Value, json};
 
 const OUT_OF_RANGE: i32 = 11;
@@ -182,13 +183,7 @@ fn versions_are_read_and_restored_and_blocks_join_to_the_note() {
 
 #[test]
 fn views_of_collections_are_queried() {
-    let house = House::with(&[
-        ("a.md", "---\nscore: 3\n---\n"),
-        ("b.md", "---\nscore: 5\n---\n"),
-        ("Shelf.base", "views:\n  - type: table\n    name: all\n    order: [file.name, score]\n"),
-    ]);
-    house.write("other/Hidden.base", b"views:\n  - type: table\n    name: all\n");
-    house.run(&["open", "other"]).good();
+    let house = house_with_collections();
     let own = token(&house, "own", &["--volume", "notes"]);
     let server = Server::new(&house);
     let list = |volume: &str| call(&server, &own, "CollectionService/ListCollections", &named(volume));

@@ -298,8 +298,8 @@ fn traces_are_listed_pinned_and_forgotten() {
     server.end();
 }
 
-#[test]
-fn collections_are_evaluated() {
+/// A house with a collection of three files, and another volume with one.
+pub(super) fn house_with_collections() -> House {
     let house = House::with(&[
         ("a.md", "---\nscore: 3\n---\n"),
         ("b.md", "---\nscore: 5\n---\n"),
@@ -307,6 +307,12 @@ fn collections_are_evaluated() {
     ]);
     house.write("other/Hidden.base", b"views:\n  - type: table\n    name: all\n");
     house.run(&["open", "other"]).good();
+    house
+}
+
+#[test]
+fn collections_are_evaluated() {
+    let house = house_with_collections();
     let own = token(&house, "own", &["--volume", "notes"]);
     let server = Server::new(&house);
     let listed = server.get(&own, "/api/v1/volumes/notes/collections").code(200).json();

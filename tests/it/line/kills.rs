@@ -256,7 +256,7 @@ fn a_replay_is_killed_at_random_moments() {
         let read = |call| std::fs::read_to_string(house.path("notes").join(mark_file(call, "2026-11"))).ok();
         let marks: Vec<String> = (1..=REPLAYED_CALLS).filter_map(read).collect();
         assert!(marks.iter().all(|mark| mark.matches("once").count() <= 1), "round {round}: it ran twice: {marks:?}");
-        // What happened to a call that was under way isn't known: a model goes on from there, and the run says so.
+        // What happened to a call that was under way isn't known: a model continues from there, and the run says so.
         let said = kept().text();
         if !said.contains("A model continues from here") {
             assert_eq!(marks, ["once\n"; REPLAYED_CALLS], "round {round}: {said}");

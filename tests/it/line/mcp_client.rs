@@ -260,7 +260,7 @@ fn a_person_signs_in_where_a_server_asks_for_it() {
     let write = |house: &House| house.run(&["mcp", "call", "far", "write"]);
     write(&house).refused(2, "tracebook mcp login far");
     house.run(&["mcp", "tools", "far"]).refused(2, "tracebook mcp login far");
-    // Nothing is kept of a sign-in that the user refuses, or that somebody else sends.
+    // Nothing is kept of a sign-in that the user refuses, or that someone else sends.
     let text = |asked: &Value, name: &str| asked[name].as_str().unwrap_or_default().to_owned();
     let denied = |asked: &Value| format!("{}?error=access_denied&state=x", text(asked, "redirect_uri"));
     let failed = |done: crate::program::Done, why: &str| assert!(done.code == 2 && done.err.contains(why), "{done:?}");

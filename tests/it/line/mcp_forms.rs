@@ -81,7 +81,7 @@ pub(super) fn decided(house: &House, decide: impl FnOnce(&Value)) -> Done {
         let running = scope.spawn(move || finish(command, b""));
         let log = house.path("server.log");
         let decided = catch_unwind(AssertUnwindSafe(|| {
-            // A run that has ended asks nothing any more.
+            // A run that has ended asks nothing.
             let or_over = |holds: bool| holds || running.is_finished();
             let is_called = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("tools/call"));
             until("the tool is called", || or_over(is_called()));

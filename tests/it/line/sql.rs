@@ -261,7 +261,7 @@ fn a_query_reads_the_views_of_collections() {
     ] {
         assert_eq!(asked(&house, query), (true, found.to_owned()), "{query}");
     }
-    // Each run reads it anew, also in a note of another folder. A name finds a file as in a link.
+    // Each run reads it again, also in a note of another folder. A name finds a file as in a link.
     house.write(
         "notes/sub/deep.md",
         b"```sql\nSELECT status FROM 'Reading.base#First' JOIN \"../Reading.base\" USING (file)\n```\n",

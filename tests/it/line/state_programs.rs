@@ -259,7 +259,7 @@ impl Program {
         }
     }
 
-    /// Waits until no kernel saves any more: the next kernel waits for it. Undo and redo leave everything as it was.
+    /// Waits until no kernel is saving: the next kernel waits for it. Undo and redo leave everything as it was.
     fn wait_for_saving(&self) {
         let undone = self.tracebook(&["kernels", "undo", "a"]);
         match undone.code {

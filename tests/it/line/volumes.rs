@@ -1,28 +1,10 @@
 //! Paths as models and people write them, the read-only volume System, and volumes that the configuration locks.
 
 use super::agents::{Said, house, model};
-use super::git::{git, know_user};
+use super::git::{caller, git, know_user};
 use crate::program::House;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-
-/// A model that makes these calls, one after another, and remembers their results.
-fn caller(calls: Vec<(&'static str, Value)>) -> (String, Arc<Mutex<Vec<String>>>) {
-    let results = Arc::new(Mutex::new(Vec::new()));
-    let heard = results.clone();
-    let address = model(move |turn, body| -> Said {
-        if turn > 0 {
-            let last = body["messages"].as_array().and_then(|all| all.last()).map(|last| last["content"].clone());
-            let text = last.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-            heard.lock().expect("heard").push(text);
-        }
-        match calls.get(turn) {
-            Some(call) => (String::new(), vec![call.clone()]),
-            None => ("Done.".to_owned(), Vec::new()),
-        }
-    });
-    (address, results)
-}
 
 fn results_of(house: &House, words: &[&str], results: &Arc<Mutex<Vec<String>>>) -> Vec<String> {
     house.run(words).good();
@@ -266,7 +248,7 @@ fn the_path_of_a_new_file_is_understood_as_tools_understand_it() {
         (&["mv", "Note", "/notes/sub/Note.md"], "notes/sub/Note.md"),
         (&["mv", "sub/Note", "notes/"], "notes/Note.md"),
         (&["mv", "/notes/Log", "notes/Logs"], "notes/Logs/a.md"),
-        // A note may be called as its volume, and a folder of that name wins once it's there.
+        // A note may be called as its volume, and a folder with that name wins once it's there.
         (&["new", "notes"], "notes/notes.md"),
         (&["new", "./notes/j"], "notes/notes/j.md"),
         (&["new", "notes/k"], "notes/notes/k.md"),

@@ -107,8 +107,7 @@ pub(super) fn fine(text: &str) -> ToolOutcome {
 }
 
 pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: DecisionScope) {
-    let decision =
-        DecisionRecord { allowed, scope, by: store::DecisionMaker::User, at: 0, arguments: None, comment: None };
+    let decision = DecisionRecord::by_user(allowed, scope);
     let command = Command::Decide { run: RUN, approval: approval.to_owned(), decision };
     twin.command(command).expect("decided");
     twin.rest();
@@ -217,14 +216,7 @@ fn what_carries_risk_waits_for_the_user() {
     let reject = twin.command(Command::Decide {
         run: RUN,
         approval: id,
-        decision: DecisionRecord {
-            allowed: true,
-            scope: DecisionScope::Once,
-            by: store::DecisionMaker::User,
-            at: 0,
-            arguments: None,
-            comment: None,
-        },
+        decision: DecisionRecord::by_user(true, DecisionScope::Once),
     });
     assert!(reject.expect_err("over").0.contains("over"));
 }
@@ -250,27 +242,13 @@ fn an_approval_can_be_edited_and_a_question_answered() {
     answer(&mut twin, said("", &calls));
     let edit = |command: &str| {
         let arguments = json!({"command": command}).as_object().cloned();
-        let decision = DecisionRecord {
-            allowed: true,
-            scope: DecisionScope::Once,
-            by: store::DecisionMaker::User,
-            at: 0,
-            arguments,
-            comment: None,
-        };
+        let decision = DecisionRecord { arguments, ..DecisionRecord::by_user(true, DecisionScope::Once) };
         Command::Decide { run: RUN, approval: "c0".to_owned(), decision }
     };
     assert!(twin.command(edit("")).expect_err("checked").0.contains("called wrongly"));
     twin.command(edit("rm -rf build/tmp")).expect("decided");
     let comment = Some("release".to_owned());
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment,
-    };
+    let decision = DecisionRecord { comment, ..DecisionRecord::by_user(true, DecisionScope::Once) };
     twin.command(Command::Decide { run: RUN, approval: "c1".to_owned(), decision }).expect("answered");
     twin.rest();
     let job = done(&mut twin, fine(""));

@@ -22,12 +22,12 @@ pub(super) fn began(twin: &mut Twin, note: DocId) -> ExecutionId {
     execution
 }
 
-pub(super) fn printed(twin: &mut Twin, note: DocId, execution: ExecutionId, text: &str) {
+pub(crate) fn printed(twin: &mut Twin, note: DocId, execution: ExecutionId, text: &str) {
     let body = OutputBody::Stream { name: "stdout".to_owned(), text: text.to_owned() };
     twin.event(Event::Output { note, execution, output: CellOutput { body, whole: None } });
 }
 
-pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, status: ExecutionStatus) {
+pub(crate) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, status: ExecutionStatus) {
     twin.event(Event::Finished {
         note,
         execution,

@@ -106,7 +106,7 @@ fn a_document_that_names_this_device_makes_it_do_nothing() {
         &RunWrite { approvals: vec![&RunApproval { decision: Some(denied), ..pending }], ..RunWrite::default() },
     );
     assert!(two.models.is_empty() && two.tools.is_empty(), "it doesn't go on with the run");
-    // Nor when it starts anew, nor with the approval that the document has.
+    // Nor when it starts again, nor with the approval that the document has.
     let mut again = Twin::start(two.crash(), 3);
     again.setup = setup("");
     again.rest();

@@ -101,7 +101,7 @@ fn an_answer_that_came_while_the_plan_was_stopped_is_taken() {
     let mut twin = carrying(plan, "");
     answer(&mut twin, said("", &[("shell", json!({"command": "make"}))]));
     let mut twin = after_crash(&twin, 4, "");
-    // The task waited for a decision. It goes on by itself, and the plan doesn't.
+    // The task waited for a decision. It continues by itself, and the plan doesn't.
     let (child, approval) = (part(&twin).id, part(&twin).pending().next().expect("it waits").id.clone());
     let (by, scope) = (DecisionMaker::User, DecisionScope::Once);
     let decision = DecisionRecord { allowed: true, scope, by, at: 0, arguments: None, comment: None };
@@ -126,7 +126,7 @@ fn a_task_that_waits_for_a_decision_continues_for_its_plan() {
     let mut twin = after_crash(&twin, 4, config);
     resume(&mut twin);
     assert_eq!((count(&twin), part(&twin).pending().count()), (2, 1), "it waits as before");
-    // Nobody decides: the task goes on without, and so does its plan.
+    // Nobody decides: the task continues without, and so does its plan.
     twin.pass(120_000);
     let (_, request) = answer(&mut twin, said("I could not plot.", &[]));
     assert!(request.messages.iter().any(|message| message.content.contains("Nobody decided")));

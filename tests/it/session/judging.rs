@@ -163,8 +163,7 @@ fn an_address_that_leads_in_circles_comes_to_an_end() {
 
 fn edit(approval: &str, arguments: Value, scope: DecisionScope) -> Command {
     let arguments: Option<Map<String, Value>> = arguments.as_object().cloned();
-    let decision =
-        DecisionRecord { allowed: true, scope, by: store::DecisionMaker::User, at: 0, arguments, comment: None };
+    let decision = DecisionRecord { arguments, ..DecisionRecord::by_user(true, scope) };
     Command::Decide { run: RUN, approval: approval.to_owned(), decision }
 }
 

@@ -682,7 +682,7 @@ fn memory_is_consolidated_once_no_agent_has_worked_for_a_while() {
     answer(&mut twin, said("1,140.", &[]));
     twin.pass(4 * 60_000);
     assert!(twin.file("memory/memory_log.md").is_some() && twin.file(patterns).is_none(), "the session may go on");
-    // With another question the time begins anew.
+    // With another question the time begins again.
     ask(&mut twin, 8, "Thanks", ReplayMode::Auto);
     answer(&mut twin, said("You're welcome.", &[]));
     twin.pass(4 * 60_000);

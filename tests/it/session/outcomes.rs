@@ -189,14 +189,7 @@ fn elsewhere(twin: &Twin) -> Twin {
 
 fn allow(twin: &mut Twin, id: DocId) {
     let approval = one(twin, id).pending().next().map(|one| one.id.clone()).expect("it waits");
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = DecisionRecord::by_user(true, DecisionScope::Once);
     twin.command(Command::Decide { run: id, approval, decision }).expect("decided");
     twin.settle();
 }
@@ -284,14 +277,7 @@ fn a_clock_that_jumps_while_a_call_waits_runs_nothing_twice() {
     jump(&mut twin, 365 * DAY_MS);
     assert_eq!((run(&twin).pending().count(), twin.tools.len()), (0, 0));
     jump(&mut twin, -365 * DAY_MS);
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = DecisionRecord::by_user(true, DecisionScope::Once);
     let id = run(&twin).id;
     let late = twin.command(Command::Decide { run: id, approval: second, decision });
     assert!(late.expect_err("too late").0.contains("decided already"));
@@ -335,14 +321,7 @@ fn a_clock_that_jumps_while_a_replay_waits_repeats_no_step() {
 fn a_replay_that_was_killed_at_work_says_so() {
     let (mut twin, id) = waiting();
     let approval = one(&twin, id).pending().next().map(|one| one.id.clone()).expect("it waits");
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = DecisionRecord::by_user(true, DecisionScope::Once);
     twin.command(Command::Decide { run: id, approval, decision }).expect("decided");
     let mut twin = elsewhere(&twin);
     if twin.session.agents().run(id).is_none() {

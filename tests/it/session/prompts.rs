@@ -85,14 +85,7 @@ fn an_agent_that_is_switched_off_answers_at_no_door() {
     twin.command(Command::ReadSetup).expect("read");
     twin.rest();
     let approval = twin.session.agents().run(id).and_then(|run| run.pending().next().map(|one| one.id.clone()));
-    let decision = store::DecisionRecord {
-        allowed: false,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = store::DecisionRecord::by_user(false, DecisionScope::Once);
     twin.command(Command::Decide { run: id, approval: approval.expect("waits"), decision }).expect("decided");
     twin.rest();
     assert!(twin.models.is_empty());

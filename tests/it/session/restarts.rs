@@ -131,14 +131,7 @@ fn a_crash_at_any_point_of_a_run() {
     let (of, call, _) = twin.tools.remove(0);
     twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("1")) });
     look(&mut twin, &mut worlds);
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = DecisionRecord::by_user(true, DecisionScope::Once);
     twin.command(Command::Decide { run: RUN, approval: "c1".to_owned(), decision }).expect("decided");
     assert!(twin.tools.is_empty(), "nothing runs before the decision is on disk");
     look(&mut twin, &mut worlds);

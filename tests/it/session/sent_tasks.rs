@@ -139,7 +139,7 @@ fn results_of_an_earlier_run_of_the_plan_go_along() {
     twin.command(Command::CancelRun { run: RUN }).expect("stopped");
     twin.rest();
     assert_eq!(boxes(&mut twin), "x ");
-    // The earlier run isn't in memory any more.
+    // The earlier run is no longer in memory.
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = setup("");
     twin.rest();

@@ -62,7 +62,7 @@ fn a_form_waits_for_answers_that_fit() {
     assert!(told(&mut twin).is_empty() && waits(&twin).len() == 1);
     decide_with(&mut twin, "f1", with(json!({"city": "Bonn"}))).expect("sent");
     assert_eq!(told(&mut twin), [FormAnswer::Filled(object(json!({"city": "Bonn", "days": 3})))]);
-    // The tool goes on, and the model sees its result only.
+    // The tool continues, and the model sees its result only.
     done(&mut twin, fine("It rains."));
     let (_, next) = answer(&mut twin, said("It rains.", &[]));
     assert!(next.messages.iter().all(|message| !message.content.contains("Bonn")), "{:?}", next.messages);

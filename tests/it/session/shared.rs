@@ -95,14 +95,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
     let why = pair.two.command(resume).expect_err("it is at work elsewhere").0;
     assert!(why.contains("the run is active on"), "{why}");
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = DecisionRecord::by_user(true, DecisionScope::Once);
     let allow = Command::Decide { run: RUN, approval: "c1".to_owned(), decision };
     let why = pair.two.command(allow).expect_err("allowed there only").0;
     assert!(why.contains("deny it here"), "{why}");

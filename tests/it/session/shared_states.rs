@@ -190,7 +190,7 @@ fn a_stopped_cell_leaves_no_state_and_the_one_before_is_announced() {
     assert_eq!(pair.one.state_jobs, [SharedStateJob::Announce]);
     done(&mut pair.one, note, SharedStateOutcome::Announced(Some("of one".into())));
     assert!(!pair.one.note(note).is_announcing_state(), "the note may be closed");
-    // Nothing is expected any more, so nothing is announced again.
+    // Nothing is expected, so nothing is announced again.
     pair.one.event(Event::StateUnchanged { note });
     assert_eq!(pair.one.state_jobs.len(), 1);
 }

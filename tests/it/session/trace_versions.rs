@@ -98,7 +98,7 @@ fn only_the_users_edits_before_the_next_run_count() {
     replay(&mut twin, 10, "December 2026", "2026-12");
     let known = RunTrace::parse(&twin.file(&path).expect("written")).expect("a trace");
     assert_eq!((known.known.usage_count, known.known.verified_count, known.feedback.len()), (2, 2, 0));
-    // What was written before the last run isn't looked at any more, and an undone run isn't edited.
+    // What was written before the last run is no longer looked at, and an undone run isn't edited.
     twin.outside("reports/2026-11.md", Some("# Mine\n"));
     twin.command(Command::Revert { run: DocId([10; 16]), only: None, again: false }).expect("undone");
     twin.settle();

@@ -107,8 +107,7 @@ fn a_button_is_a_run_of_which_the_policy_decides() {
     assert!(twin.asked.is_empty(), "no cell runs yet");
     for (run, approval, allowed) in [(shell, first, false), (command, second, true)] {
         let scope = DecisionScope::Once;
-        let decision =
-            DecisionRecord { allowed, scope, by: store::DecisionMaker::User, at: 0, arguments: None, comment: None };
+        let decision = DecisionRecord::by_user(allowed, scope);
         twin.command(Command::Decide { run, approval, decision }).expect("decided");
         twin.rest();
     }
@@ -166,14 +165,7 @@ fn a_press_that_was_interrupted_is_not_pressed_again() {
     let mut twin = Twin::start(twin.crash(), 8);
     twin.rest();
     let approval = pressed(&twin).pending().next().expect("it waits still").id.clone();
-    let decision = DecisionRecord {
-        allowed: true,
-        scope: DecisionScope::Once,
-        by: store::DecisionMaker::User,
-        at: 0,
-        arguments: None,
-        comment: None,
-    };
+    let decision = DecisionRecord::by_user(true, DecisionScope::Once);
     twin.command(Command::Decide { run: PRESS, approval, decision }).expect("decided");
     twin.rest();
     let (of, call, job) = twin.tools.remove(0);

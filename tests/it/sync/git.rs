@@ -92,7 +92,7 @@ fn what_comes_by_git_and_then_by_sync_is_there_once() {
     type_into(&both.one, 1, " typed-by-one;");
     commit(&both.one, "One");
     push(&both.one);
-    // The other device has typed, too, takes the commit over, and goes on.
+    // The other device has typed, too, takes the commit over, and continues.
     type_into(&both.two, 5, " typed-by-two;");
     commit(&both.two, "Two");
     pull(&both.two);

@@ -71,8 +71,7 @@ fn a_programs_plan_diff_and_questions_are_shown_and_one_of_two_changes_is_revert
     // One of its two changes is reverted, the other stays.
     let both = list("first, changed", "last, changed");
     until(&mut window, "both are in the file", |_| bench.file("List.md") == both);
-    window.get_by_label("1 file changed").click();
-    window.run();
+    click_label(&mut window, "1 file changed");
     window.get_by_label("Revert: List.md part 2");
     window.get_by_label("Revert: List.md part 1").click();
     let other = list("first", "last, changed");

@@ -193,24 +193,20 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     window.get_by_label("The branch that you see");
     window.get_by_label("The other branch");
     assert!(shows(&mut window, "And leeks?"), "what the other one says");
-    window.get_by_label("Back to the branches").click();
-    window.run();
+    click_label(&mut window, "Back to the branches");
     assert!(shows(&mut window, "Bring over: "));
     press(&mut window, NONE, Key::Escape);
 
     // The user can change the title; a fork is a session of its own.
-    window.get_by_label("Change the title: when are beans sown?").click();
-    window.run();
+    click_label(&mut window, "Change the title: when are beans sown?");
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "Sowing");
     press(&mut window, NONE, Key::Enter);
     window.get_by_label("Change the title: Sowing");
     window.get_all_by_label("Fork into a new session").next().expect("a button").click();
     soon(&mut window, "the fork is shown", |window| shows(window, "Change the title: Sowing (fork)"));
-    window.get_by_label("Agent sessions").click();
-    window.run();
-    window.get_by_label("Session: Sowing").click();
-    window.run();
+    click_label(&mut window, "Agent sessions");
+    click_label(&mut window, "Session: Sowing");
     window.get_by_label("Change the title: Sowing");
 }
 
@@ -302,10 +298,8 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label_contains("Iteration 5 of 20");
 
     // The run's changes have a page, where all can be reverted and redone.
-    window.get_by_label("1 file changed").click();
-    window.run();
-    window.get_by_label("Keep: plan.md part 1").click();
-    window.run();
+    click_label(&mut window, "1 file changed");
+    click_label(&mut window, "Keep: plan.md part 1");
     assert!(window.query_by_label("Keep: plan.md part 1").is_none(), "it is kept");
     window.get_by_label("Revert: plan.md part 1").click();
     // Only one move at a time: the file is gone shortly before the move has ended.
@@ -317,16 +311,14 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     until(&mut window, "the file is there again", |window| moved(window, true));
 
     // The steps are shown as a graph.
-    window.get_by_label("Run timeline").click();
-    window.run();
+    click_label(&mut window, "Run timeline");
     assert!(shows(&mut window, "Timeline of"));
     press(&mut window, NONE, Key::ArrowRight);
     press(&mut window, NONE, Key::ArrowRight);
     assert!(shows(&mut window, "2. Tool call: todo_write"));
     press(&mut window, NONE, Key::ArrowDown);
     assert!(shows(&mut window, "3. Tool call: write_file"));
-    window.get_by_label("Follows from step 1").click();
-    window.run();
+    click_label(&mut window, "Follows from step 1");
     assert!(shows(&mut window, "1. Model call"));
 
     // Search finds what was done and leads to the step.
@@ -512,8 +504,7 @@ fn what_the_model_was_told_is_one_row() {
     assert!(!shows(&mut window, "Told the model") && window.query_all_by_label_contains("Context (").count() == 1);
     let names = ["Context (1 item)", "Context (2 items)", "Context (3 items)"];
     let row = names.into_iter().find(|name| window.query_by_label(name).is_some()).expect("the row");
-    window.get_by_label(row).click();
-    window.run();
+    click_label(&mut window, row);
     let told = session(&window).agents().session(super::agent::run(&window).about.session).expect("open");
     let first = told.branch().into_iter().find(|message| message.role == Speaker::System).expect("told");
     let beginning: String = first.content.lines().next().unwrap_or_default().chars().take(60).collect();
@@ -537,16 +528,14 @@ fn instructions_of_a_volume_are_shown_and_trusted() {
             .any(|step| matches!(&step.kind, store::StepKind::Thinking { content, .. } if content.contains(text)))
     };
     assert!(notice(&window, "Left out the instructions of notes/AGENTS.md"));
-    window.get_by_label("Trust this volume").click();
-    window.run();
+    click_label(&mut window, "Trust this volume");
     until(&mut window, "it's trusted", |window| shows(window, "Instructions: 1 file"));
     pictured(&mut window, "instructions-trusted");
     window.get_by_label("Message to the agent").focus();
     window.run();
     ask(&mut window, "And how many storks?");
     soon(&mut window, "it follows them", |window| notice(window, "Follows the instructions of notes/AGENTS.md."));
-    window.get_by_label("Don't trust this volume").click();
-    window.run();
+    click_label(&mut window, "Don't trust this volume");
     until(&mut window, "it's taken back", |window| shows(window, "Trust this volume"));
 }
 
@@ -608,14 +597,11 @@ fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
     until(&mut window, "it is written", |window| shows(window, "Saved as ") && to.exists());
     window.get_by_label("Switch off double").click();
     until(&mut window, "it is off", |window| !usable(window));
-    window.get_by_label("Refuse double").click();
-    window.run();
+    click_label(&mut window, "Refuse double");
     assert!(shows(&mut window, "There's no undo"), "the user is told before anything is deleted");
-    window.get_by_label("Keep double").click();
-    window.run();
+    click_label(&mut window, "Keep double");
     assert!(shows(&mut window, "Tool: double") && !shows(&mut window, "There's no undo"));
-    window.get_by_label("Refuse double").click();
-    window.run();
+    click_label(&mut window, "Refuse double");
     window.get_by_label("Refuse double permanently").click();
     until(&mut window, "it is gone", |window| session(window).user_tools().is_some_and(<[_]>::is_empty));
 }
@@ -686,8 +672,7 @@ fn ten_thousand_steps_cost_no_frame() {
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     until(&mut window, "the session is shown", |window| shows(window, "Change the title: Long"));
     assert!(shows(&mut window, "cost unknown"), "what is not known is not guessed");
-    window.get_by_label("Run timeline").click();
-    window.run();
+    click_label(&mut window, "Run timeline");
     assert!(shows(&mut window, "Timeline of 10000 steps"));
     press(&mut window, NONE, Key::ArrowRight);
     press(&mut window, NONE, Key::End);
@@ -799,8 +784,7 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     soon(&mut window, "it has ended", ended);
     soon(&mut window, "it is said", |window| shows(window, "All 8 phases are over"));
     window.get_by_label("Phase 7 of 8: Summarise"); // above the answer, at the end of the conversation
-    window.get_by_label("All 8 phases are over").click();
-    window.run();
+    click_label(&mut window, "All 8 phases are over");
     for (number, name) in (1..).zip(engine::PHASE_NAMES) {
         assert!(shows(&mut window, &format!("Phase {number}: {name}, over, ")), "{name}");
     }
@@ -810,8 +794,7 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     window.run();
     let seen = window.query_all_by_label("Phase 4 of 8: Execute the plan").count();
     assert!(seen >= 2, "above its steps, and beside the one that is chosen: {seen}");
-    window.get_by_label("Fit to window").click();
-    window.run();
+    click_label(&mut window, "Fit to window");
     for (number, name) in (1..).zip(engine::PHASE_NAMES) {
         assert!(shows(&mut window, &format!("Phase {number} of 8: {name}")), "{name}");
     }

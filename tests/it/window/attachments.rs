@@ -48,8 +48,7 @@ fn other_programs_open_files_on_a_click_only() {
     std::fs::write(bench.notes().join("start.desktop"), "[Desktop Entry]\n").expect("a file");
     let mut window = bench.opened();
     choose_file(&mut window, "song.mp3");
-    window.get_by_label("Open in default app").click();
-    window.run();
+    click_label(&mut window, "Open in default app");
     window.get_by_label("Dismiss: There's no desktop here to open it with.");
     let opened: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
     let seen = opened.clone();

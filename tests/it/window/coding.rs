@@ -200,8 +200,7 @@ fn variables_are_listed_and_written_into_the_cell() {
     window.state_mut().perform_command(&context, CommandId::ViewVariables);
     until(&mut window, "they are listed", |window| window.query_by_label("harbour: int 3").is_some());
     assert!(window.query_by_label_contains("Boat: type").is_some());
-    window.get_by_label("harbour: int 3").click();
-    window.run();
+    click_label(&mut window, "harbour: int 3");
     assert!(text(&window).is_some_and(|text| text.ends_with("```python\nharbour\n```\n")), "{:?}", text(&window));
     type_text(&mut window, " = 'wide'");
     window.get_by_label("Run cell 2").click();
@@ -232,8 +231,7 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
         return;
     }
     let mut window = bench.opened();
-    window.get_by_label("Python off").click();
-    window.run();
+    click_label(&mut window, "Python off");
     window.get_by_label("Choose Python…").click();
     until(&mut window, "kernels are offered", |window| window.query_by_label("Own Python").is_some());
     window.get_by_label("Own Python").click();

@@ -50,8 +50,7 @@ fn the_toolbar_leads_to_history_and_export_and_stops_cells() {
         window.get_by_role_and_label(Role::MenuItem, command.title());
     }
     press(&mut window, NONE, Key::Escape);
-    window.get_by_label("Note history").click();
-    window.run();
+    click_label(&mut window, "Note history");
     assert!(window.query_by_role_and_label(Role::Heading, "History").is_some());
 }
 
@@ -69,8 +68,7 @@ fn a_failed_run_has_a_badge_and_the_status_bar_names_the_model() {
     until(&mut window, "the budget", |window| window.query_by_label("Spent by: Task").is_some());
     press(&mut window, NONE, Key::Escape);
     // A run fails while the agent isn't in sight.
-    window.get_by_label("Toggle agent").click();
-    window.run();
+    click_label(&mut window, "Toggle agent");
     let volume = session(&window).volumes().next().expect("a volume").id;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let soon = now.as_millis() as i64 + 60_000;

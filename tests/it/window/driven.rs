@@ -135,6 +135,12 @@ pub(super) fn choose_enter(window: &mut Driven, name: &str) {
     press(window, NONE, Key::Escape);
 }
 
+/// Clicks the control with this label.
+pub(super) fn click_label(harness: &mut Driven, label: &str) {
+    harness.get_by_label(label).click();
+    harness.run();
+}
+
 pub(super) fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {
     harness.key_press_modifiers(modifiers, key);
     harness.run();

@@ -1,6 +1,6 @@
 //! Figures in the window: drawn below their cell, with accessible names, in both themes.
 
-use super::{Bench, CTRL_SHIFT, Driven, NONE, pictures_folder, press, session, until};
+use super::{Bench, CTRL_SHIFT, Driven, NONE, click_label, pictures_folder, press, session, until};
 use crate::kernel::plots::calls;
 use egui::{Key, Modifiers, Pos2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -134,8 +134,7 @@ fn a_zoomed_figure_is_drawn_again_by_its_kernel() {
     wheel(&mut window, middle, 60.0, Modifiers::COMMAND | Modifiers::CTRL);
     until(&mut window, "the kernel has drawn it", |window| is_drawn_again(window));
     assert_eq!(kept(&window), before, "nothing of it is kept");
-    window.get_by_label(RESET).click();
-    window.run();
+    click_label(&mut window, RESET);
     window.event(egui::Event::PointerMoved(middle));
     window.run();
     let plain = |window: &Driven| window.query_by_label_contains("x = ").is_some() && !is_drawn_again(window);
@@ -201,13 +200,11 @@ fn a_figure_is_zoomed_moved_and_reset() {
     wheel(&mut window, middle, 20.0, NONE);
     wheel(&mut window, middle, 60.0, Modifiers::COMMAND | Modifiers::CTRL);
     assert!(moved(&window), "Ctrl and the wheel");
-    window.get_by_label(RESET).click();
-    window.run();
+    click_label(&mut window, RESET);
     assert!(!moved(&window), "the button");
     pinch(&mut window, middle, 1.5);
     assert!(moved(&window), "two fingers");
-    window.get_by_label(RESET).click();
-    window.run();
+    click_label(&mut window, RESET);
     // After a click into the figure the wheel zooms it.
     click(&mut window, middle);
     let before = window.get_by_label("Figure: Rain").rect();
@@ -238,8 +235,7 @@ fn a_figure_is_zoomed_moved_and_reset() {
     button(&mut window, middle + vec2(30.0, 30.0), false);
     window.run();
     assert!(moved(&window), "drag");
-    window.get_by_label(RESET).click();
-    window.run();
+    click_label(&mut window, RESET);
     assert!(!moved(&window), "button");
 }
 
@@ -256,15 +252,13 @@ fn the_pointer_reads_values_and_the_legend_hides_series() {
     assert!(near(&window));
     let entry = |window: &Driven| window.get_by_label("Show rain").accesskit_node().toggled();
     assert_eq!(entry(&window), Some(egui::accesskit::Toggled::True));
-    window.get_by_label("Show rain").click();
-    window.run();
+    click_label(&mut window, "Show rain");
     assert_eq!(entry(&window), Some(egui::accesskit::Toggled::False));
     assert!(window.query_by_label("Show snow").is_some());
     window.event(egui::Event::PointerMoved(rect.center() + vec2(6.0, -4.0)));
     window.run();
     assert!(!near(&window), "what is hidden has no values");
-    window.get_by_label(RESET).click();
-    window.run();
+    click_label(&mut window, RESET);
     assert_eq!(entry(&window), Some(egui::accesskit::Toggled::True));
 }
 

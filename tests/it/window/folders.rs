@@ -104,8 +104,7 @@ fn without_a_chooser_the_path_is_typed_and_completed() {
     type_text(&mut window, typed.strip_suffix("her").expect("its name"));
     let completed = format!("Complete: {typed}");
     until(&mut window, "its name is offered", |window| window.query_by_label(&completed).is_some());
-    window.get_by_label(&completed).click();
-    window.run();
+    click_label(&mut window, &completed);
     type_text(&mut window, "deep");
     press(&mut window, NONE, Key::Enter);
     shown(&mut window, "b\n");
@@ -196,7 +195,7 @@ fn a_closed_volume_comes_back_as_it_was() {
     window.get_by_role_and_label(Role::TreeItem, "other").click_secondary();
     window.run();
     window.get_by_role_and_label(Role::Button, "Close volume").click();
-    // Not until nothing happens any more: background work may draw frames for longer than the offer lasts.
+    // Not until nothing happens: background work may draw frames for longer than the offer lasts.
     for _ in 0..20 {
         window.step();
         if window.query_by_label("Undo").is_some() {
@@ -239,8 +238,7 @@ fn a_repository_is_cloned_and_opened() {
     }
     let mut window = bench.opened();
     press(&mut window, CTRL, Key::O);
-    window.get_by_label("Open repository…").click();
-    window.run();
+    click_label(&mut window, "Open repository…");
     // The folder is proposed by the address, until another one is typed.
     type_text(&mut window, "owner/name.git");
     assert_eq!(window.get_by_label("New folder").value().as_deref(), Some("~/name"));
@@ -276,8 +274,7 @@ fn a_clone_that_gets_no_answer_is_stopped_without_a_trace() {
     let clone = bench.folder.path().join("clone");
     let mut window = bench.opened();
     press(&mut window, CTRL, Key::O);
-    window.get_by_label("Open repository…").click();
-    window.run();
+    click_label(&mut window, "Open repository…");
     type_text(&mut window, &address);
     fill(&mut window, "New folder", &clone.display().to_string());
     press(&mut window, NONE, Key::Enter);

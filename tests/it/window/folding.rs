@@ -14,12 +14,10 @@ fn sees(window: &Driven, words: &[(&str, bool)]) {
 fn a_heading_is_folded_by_its_chevron() {
     let bench = Bench::new(&[("A.md", TEXT)]);
     let mut window = bench.opened();
-    window.get_by_label("Fold One").click();
-    window.run();
+    click_label(&mut window, "Fold One");
     sees(&window, &[("Intro.", true), ("First.", false), ("Inner", false), ("Deep.", false), ("Second.", true)]);
     window.get_by_label("Fold Title");
-    window.get_by_label("Unfold One").click();
-    window.run();
+    click_label(&mut window, "Unfold One");
     sees(&window, &[("First.", true), ("Inner", true), ("Deep.", true)]);
     assert_eq!(text(&window).as_deref(), Some(TEXT));
 }

@@ -135,7 +135,7 @@ fn forks_are_compared_adopted_in_parts_taken_back_and_discarded() {
     assert!(!shows(&mut window, "Fork rewrite-the-plan: "));
     assert_eq!(git(&bench.notes(), &["branch", "--list", "tracebook/*"]), "+ tracebook/fork-shorten-the-plan");
 
-    // The session of a fork goes on in it.
+    // The session of a fork continues in it.
     window.get_by_label_contains("Fork shorten-the-plan: ").click();
     wait(&mut window, "Open its session");
     click(&mut window, "Open its session");

@@ -55,8 +55,7 @@ fn versions_say_who_and_a_part_or_all_of_one_comes_back() {
     window.run();
     assert_eq!(text(&window).expect("a note"), now.replace(" Mine.", ""));
     until(&mut window, "it is compared", |window| window.query_by_label("Now: A last line. Mine.").is_none());
-    window.get_by_label("Restore this version").click();
-    window.run();
+    click_label(&mut window, "Restore this version");
     assert_eq!(text(&window).as_deref(), Some(BEFORE));
     until(&mut window, "it is compared", |window| window.query_by_label_contains("Nothing differs").is_some());
     // It's an ordinary edit that undo reverts.
@@ -96,8 +95,7 @@ fn commits_are_versions_and_what_git_brings_has_its_author() {
     let first = first.unwrap_or_else(|| panic!("the first commit isn't in {seen:?}")).clone();
     window.get_by_label(&first).click();
     until(&mut window, "it is compared", |window| window.query_by_label("Then: It rains.").is_some());
-    window.get_by_label("Restore this version").click();
-    window.run();
+    click_label(&mut window, "Restore this version");
     assert_eq!(text(&window).as_deref(), Some("# Rain\n\nIt rains.\n"));
 }
 

@@ -49,8 +49,7 @@ pub(super) fn until_label(window: &mut Driven, label: &str) {
 }
 
 pub(super) fn click(window: &mut Driven, label: &str) {
-    window.get_by_label(label).click();
-    window.run();
+    click_label(window, label);
 }
 
 fn until_part(window: &mut Driven, label: &str) {

@@ -99,8 +99,7 @@ fn tags_are_a_tree_with_counts_and_lead_to_their_notes() {
     window.get_by_role_and_label(Role::Button, "Collapse #fruit/red").click();
     window.run();
     assert_eq!(tags(&window).len(), 3);
-    window.get_by_label("Filter tags").click();
-    window.run();
+    click_label(&mut window, "Filter tags");
     type_text(&mut window, "dark");
     assert_eq!(tags(&window), ["#fruit/red/dark, 1 note"]);
     window.get_by_role_and_label(Role::TreeItem, "#fruit/red/dark, 1 note").click();

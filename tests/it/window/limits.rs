@@ -14,8 +14,7 @@ fn paste(window: &mut Driven, text: &str) {
 fn front_matter_beyond_the_limits_is_pasted_typed_in_and_taken_out() {
     let bench = Bench::new(&[("One.md", "Words.\n"), ("Two.md", "Another note.\n")]);
     let mut window = bench.opened();
-    window.get_by_label("Words.").click();
-    window.run();
+    click_label(&mut window, "Words.");
     for front in [
         format!("{}x\n", "? ".repeat(28)),
         format!("{}x\n", "? ".repeat(2_000)),
@@ -37,8 +36,7 @@ fn front_matter_beyond_the_limits_is_pasted_typed_in_and_taken_out() {
         until(&mut window, "the text is as before", |window| text(window).as_deref() == Some("Words.\n"));
         assert!(begun.elapsed() < LONGEST, "{:?}: {:.20}", begun.elapsed(), front);
     }
-    window.get_by_label("Two").click();
-    window.run();
+    click_label(&mut window, "Two");
     until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("Another note.\n"));
 }
 
@@ -56,8 +54,7 @@ fn the_keys_of_the_shortest_hostile_front_matter_are_typed_one_by_one() {
     let bench = Bench::new(&[("One.md", "---\na: b\n---\nWords.\n")]);
     let mut window = bench.opened();
     let begun = Instant::now();
-    window.get_by_label("Words.").click();
-    window.run();
+    click_label(&mut window, "Words.");
     press(&mut window, CTRL, Key::Home);
     press(&mut window, NONE, Key::ArrowDown);
     for letter in "? ".repeat(40).chars() {
@@ -94,8 +91,7 @@ fn cells_and_formulas_beyond_the_limits_are_shown_and_edited() {
     let bench = Bench::new(&[("One.md", &whole), ("Two.md", "Another note.\n")]);
     let begun = Instant::now();
     let mut window = bench.opened();
-    window.get_by_label("Top.").click();
-    window.run();
+    click_label(&mut window, "Top.");
     press(&mut window, NONE, Key::End);
     type_text(&mut window, " Typed.");
     until(&mut window, "it is in the file", |_| bench.file("One.md") == whole.replacen("Top.", "Top. Typed.", 1));

@@ -25,8 +25,7 @@ fn a_note_is_renamed_with_its_links_deleted_and_had_back() {
     let mut window = indexed(&bench);
     press(&mut window, NONE, Key::F2);
     assert!(window.query_by_label("Rename or move").is_some());
-    window.get_by_label("Cancel").click();
-    window.run();
+    click_label(&mut window, "Cancel");
     let sea = session(&window).volumes().next().expect("one").files["Places/Sea.md"].id;
     window.state_mut().show(sea);
     until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Sea")));
@@ -94,16 +93,13 @@ fn the_panel_tells_who_links_where() {
     assert!(window.query_by_label("Linked from 0 places").is_some());
     assert!(window.query_by_label("Links to 3 places").is_some());
     assert!(window.query_by_label("Nowhere leads nowhere").is_some());
-    window.get_by_label("Open Sea").click();
-    window.run();
+    click_label(&mut window, "Open Sea");
     until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Sea")));
     assert!(window.query_by_label("Linked from 2 places").is_some());
     assert!(window.query_by_label("Twice a day. It comes and goes.").is_some(), "without Markdown");
-    window.get_by_label("Find them").click();
-    window.run();
+    click_label(&mut window, "Find them");
     until(&mut window, "a mention is found", |window| window.query_by_label("Link it in Shore").is_some());
-    window.get_by_label("Link it in Shore").click();
-    window.run();
+    click_label(&mut window, "Link it in Shore");
     until(&mut window, "it is a link", |_| {
         file(&bench, "Places/Shore.md").is_some_and(|text| text.contains("The [[Sea|sea]] is near."))
     });
@@ -111,8 +107,7 @@ fn the_panel_tells_who_links_where() {
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::ViewBroken);
     window.run();
-    window.get_by_label("Home.md: Nowhere").click();
-    window.run();
+    click_label(&mut window, "Home.md: Nowhere");
     until(&mut window, "its place is shown", |window| path(window) == "Home.md");
 }
 
@@ -287,8 +282,7 @@ fn two_fingers_zoom_the_graph() {
         super::figures::pinch(window, egui::pos2(700.0, 450.0), 1.5);
         window.query_by_label("Fit to window").is_some()
     });
-    window.get_by_label("Fit to window").click();
-    window.run();
+    click_label(&mut window, "Fit to window");
     assert!(window.query_by_label("Fit to window").is_none());
 }
 

@@ -53,17 +53,13 @@ fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
     soon(&mut window, "it is shown", |window| shows(window, "From memory: 2 experiences"));
     assert!(shows(&mut window, "Find the peaks of a noisy signal: it shares"), "with its reason");
     assert!(!shows(&mut window, "Translate a letter"), "what does not bear on it is not shown");
-    window.get_by_label("Leave out: Plot the peaks of the signal").click();
-    window.run();
+    click_label(&mut window, "Leave out: Plot the peaks of the signal");
     window.get_by_label("From memory: 1 experience, 1 left out");
     window.get_by_label("Plot the peaks of the signal: left out");
-    window.get_by_label("Use again: Plot the peaks of the signal").click();
-    window.run();
-    window.get_by_label("Leave out: Plot the peaks of the signal").click();
-    window.run();
+    click_label(&mut window, "Use again: Plot the peaks of the signal");
+    click_label(&mut window, "Leave out: Plot the peaks of the signal");
     // The list folds and unfolds.
-    window.get_by_label("From memory: 1 experience, 1 left out").click();
-    window.run();
+    click_label(&mut window, "From memory: 1 experience, 1 left out");
     assert!(window.query_by_label("Leave out: Find the peaks of a noisy signal").is_none());
     window.get_by_label("Message to the agent").focus();
     window.run();
@@ -76,8 +72,7 @@ fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
     let told = told.lock().expect("unpoisoned").clone();
     assert!(told.contains("find_peaks does it") && told.contains("not instruction"), "{told}");
     assert!(!told.contains("in red"), "{told}");
-    window.get_by_label("Given from memory: 1 experience, 1 left out").click();
-    window.run();
+    click_label(&mut window, "Given from memory: 1 experience, 1 left out");
     assert!(shows(&mut window, "Find the peaks of a noisy signal: it shares"));
     window.get_by_label("exp_2: left out");
     // The recorded experiences lead to their entries in memory.
@@ -102,30 +97,21 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
     let listed = |window: &mut Driven| window.query_all_by_label_contains("Experience: ").count();
     assert_eq!(listed(&mut window), 4);
     // An entry that doesn't count says why, and leads to the one that does.
-    window.get_by_label("Experience: Translate a letter into French").click();
-    window.run();
+    click_label(&mut window, "Experience: Translate a letter into French");
     assert!(shows(&mut window, "Does not count expired on 2026-01-01"));
-    window.get_by_label("Outcome: Failed").click();
-    window.run();
+    click_label(&mut window, "Outcome: Failed");
     assert_eq!(listed(&mut window), 1);
-    window.get_by_label("Experience: Plot the peaks of the signal").click();
-    window.run();
+    click_label(&mut window, "Experience: Plot the peaks of the signal");
     assert!(shows(&mut window, "Does not count superseded by exp_4"));
-    window.get_by_label("Show what supersedes it").click();
-    window.run();
+    click_label(&mut window, "Show what supersedes it");
     assert!(shows(&mut window, "Learned Mark them in blue"));
-    window.get_by_label("Outcome: All outcomes").click();
-    window.run();
-    window.get_by_label("Tier: Long term").click();
-    window.run();
+    click_label(&mut window, "Outcome: All outcomes");
+    click_label(&mut window, "Tier: Long term");
     assert_eq!(listed(&mut window), 1);
-    window.get_by_label("Tier: All tiers").click();
-    window.run();
-    window.get_by_label("Project: sound").click();
-    window.run();
+    click_label(&mut window, "Tier: All tiers");
+    click_label(&mut window, "Project: sound");
     assert_eq!(listed(&mut window), 1);
-    window.get_by_label("Project: All projects").click();
-    window.run();
+    click_label(&mut window, "Project: All projects");
     window.get_by_label("Filter memory").focus();
     window.run();
     type_text(&mut window, "french");
@@ -183,8 +169,7 @@ fn what_was_done_lately_is_listed_with_what_was_learned() {
         window.run();
         assert_eq!(listed(&mut window), wanted, "{chip}");
     }
-    window.get_by_label("Logged: Read the data").click();
-    window.run();
+    click_label(&mut window, "Logged: Read the data");
     for fact in ["1. read_file: data.csv", "Led to It was read.", "From run 5f0c1d2e", "Show the run"] {
         assert!(shows(&mut window, fact), "{fact}");
     }
@@ -233,8 +218,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     type_text(&mut window, "Write the report for November 2026 into reports/2026-11.md");
     soon(&mut window, "it is offered", |window| shows(window, "From memory: 1 experience, 1 trace"));
     let goal = "Write the report for October 2026 into reports/2026-10.md";
-    window.get_by_label(&format!("Replay without a model: {goal}")).click();
-    window.run();
+    click_label(&mut window, &format!("Replay without a model: {goal}"));
     assert!(shows(&mut window, "Replayed, no model is called: the same goal with month1 = 2026-11"));
     window.get_by_label("Message to the agent").focus();
     window.run();
@@ -248,8 +232,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     // The library shows what it has saved.
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::R);
     until(&mut window, "the use is counted", |window| shows(window, "Replays have saved 54 tokens"));
-    window.get_by_label(&format!("Trace: {goal}")).click();
-    window.run();
+    click_label(&mut window, &format!("Trace: {goal}"));
     assert!(shows(&mut window, "1. read_file data/{month1}.csv"), "its steps");
     assert!(shows(&mut window, "month1 (month), such as 2026-10"), "its values");
     assert!(shows(&mut window, "80 % sure: replayed when asked"));
@@ -289,19 +272,16 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::M);
     until(&mut window, "it is read", |window| shows(window, &format!("Trace: {goal}")));
     assert!(window.query_all_by_label_contains("Experience: ").count() > 0);
-    window.get_by_label("Tier: Traces").click();
-    window.run();
+    click_label(&mut window, "Tier: Traces");
     assert_eq!(window.query_all_by_label_contains("Experience: ").count(), 0);
-    window.get_by_label(&format!("Trace: {goal}")).click();
-    window.run();
+    click_label(&mut window, &format!("Trace: {goal}"));
     assert!(shows(&mut window, "1. read_file data/{month1}.csv"), "its steps");
     window.get_by_label("Tier: Context").click();
     let said = "In the context: Write the report for November 2026 into reports/2026-11.md";
     until(&mut window, "it is read", |window| shows(window, said));
     assert!(shows(&mut window, "In the context: The report for November 2026 is written."), "the answer");
     assert_eq!(window.query_all_by_label_contains("Trace: ").count(), 0);
-    window.get_by_label(said).click();
-    window.run();
+    click_label(&mut window, said);
     assert!(shows(&mut window, "Said Write the report for November 2026"));
     assert_eq!(window.query_all_by_label_contains("Forget: ").count(), 0, "it is only read");
     assert_eq!(window.query_all_by_label_contains("Edit in its note").count(), 0);
@@ -401,11 +381,9 @@ fn the_learning_curve_is_drawn_above_what_is_remembered() {
     window.get_by_label("Show learning curve").click();
     until(&mut window, "runs are counted", |window| shows(window, "1 run, 100 % done, 0 % without a model, $0.2500"));
     assert!(shows(&mut window, "  no runs\n"), "a week between them has none");
-    window.get_by_label("Period: By month").click();
-    window.run();
+    click_label(&mut window, "Period: By month");
     assert!(shows(&mut window, "Learning curve\n"));
-    window.get_by_label("Hide learning curve").click();
-    window.run();
+    click_label(&mut window, "Hide learning curve");
     assert!(!shows(&mut window, "Learning curve\n") && shows(&mut window, "Experience: Find the peaks"));
 }
 
@@ -426,17 +404,13 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::G);
     until(&mut window, "it is read", |window| shows(window, "this month: $0.0500 of $1.00 left, $0.9500 spent"));
     window.get_by_label("Spent: question 1, $0.9000, 1\u{202f}010 tokens");
-    window.get_by_label("Spent by: Session").click();
-    window.run();
+    click_label(&mut window, "Spent by: Session");
     window.get_by_label("Spent: Session 2, $0.0500 of $1.00, 1\u{202f}010 tokens");
-    window.get_by_label("Spent by: Project").click();
-    window.run();
+    click_label(&mut window, "Spent by: Project");
     window.get_by_label("Spent: notes, $0.9500, 2\u{202f}020 tokens");
-    window.get_by_label("Spent by: Month").click();
-    window.run();
+    click_label(&mut window, "Spent by: Month");
     assert!(shows(&mut window, "$0.9500 of $1.00, 2\u{202f}020 tokens"));
-    window.get_by_label("Spent by: Task").click();
-    window.run();
+    click_label(&mut window, "Spent by: Task");
     window.get_by_label_contains("Spent: question 2").click();
     window.run();
     assert!(shows(&mut window, "The run has made no step yet."), "a spend leads to its run");
@@ -472,19 +446,14 @@ fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
     window.get_by_label(&format!("Run now: {name}")).click();
     soon(&mut window, "it is done", |window| shows(window, ": done"));
     assert_eq!(run(&window).about.prompt, "look after the garden");
-    window.get_by_label(&format!("Pause: {name}")).click();
-    window.run();
+    click_label(&mut window, &format!("Pause: {name}"));
     assert!(shows(&mut window, "Look after the garden, rests"));
-    window.get_by_label(&format!("Remove the schedule: {name}")).click();
-    window.run();
+    click_label(&mut window, &format!("Remove the schedule: {name}"));
     assert!(shows(&mut window, "Schedules start nothing yet."));
-    window.get_by_label("Undo").click();
-    window.run();
+    click_label(&mut window, "Undo");
     window.get_by_label(&format!("Resume: {name}"));
-    window.get_by_label("What begins: Consolidate memory").click();
-    window.run();
-    window.get_by_label("Add").click();
-    window.run();
+    click_label(&mut window, "What begins: Consolidate memory");
+    click_label(&mut window, "Add");
     assert!(shows(&mut window, "Schedule consolidate-memory: Consolidate memory, next "));
 }
 
@@ -517,19 +486,15 @@ fn agents_are_listed_opened_called_and_made() {
     let count = |window: &mut Driven| window.query_all_by_label_contains("Agent: ").count();
     assert!(count(&mut window) >= 6, "those in sight");
     // Filters agents by their origin.
-    window.get_by_label("Whose: Of projects").click();
-    window.run();
+    click_label(&mut window, "Whose: Of projects");
     assert_eq!(count(&mut window), 3);
     assert!(shows(&mut window, "an agent's file begins with front matter"), "what cannot be read is said");
-    window.get_by_label("Agent: qa").click();
-    window.run();
+    click_label(&mut window, "Agent: qa");
     assert!(shows(&mut window, "Not asked its name is taken"));
     assert!(window.query_by_label("Ask @qa").is_none(), "who is not asked cannot be called");
-    window.get_by_label("Agent: PeakFinder").click();
-    window.run();
+    click_label(&mut window, "Agent: PeakFinder");
     assert!(shows(&mut window, "Works as Python, no model") && shows(&mut window, "class PeakFinder"));
-    window.get_by_label("Agent: poet").click();
-    window.run();
+    click_label(&mut window, "Agent: poet");
     for fact in [
         "For Rhymes about the garden.",
         "By rules for goals of verse, rhyme",
@@ -541,17 +506,14 @@ fn agents_are_listed_opened_called_and_made() {
         assert!(shows(&mut window, fact), "{fact}");
     }
     pictured(&mut window, "agents");
-    window.get_by_label("Whose: Yours").click();
-    window.run();
+    click_label(&mut window, "Whose: Yours");
     assert_eq!(count(&mut window), 1);
-    window.get_by_label("Whose: The program's").click();
-    window.run();
+    click_label(&mut window, "Whose: The program's");
     window.get_by_label("Filter agents").focus();
     window.run();
     type_text(&mut window, "eight phases");
     assert_eq!(count(&mut window), 1);
-    window.get_by_label("Agent: system").click();
-    window.run();
+    click_label(&mut window, "Agent: system");
     assert!(shows(&mut window, "Phases 1 Analyse and plan, 2 Create the project"));
     assert!(shows(&mut window, "File system/agents/system.md, inside the program"));
     pictured(&mut window, "agents-program");
@@ -559,11 +521,9 @@ fn agents_are_listed_opened_called_and_made() {
     window.run();
     press(&mut window, CTRL, Key::A);
     press(&mut window, NONE, Key::Backspace);
-    window.get_by_label("Whose: All agents").click();
-    window.run();
+    click_label(&mut window, "Whose: All agents");
     // The agent's name starts a message.
-    window.get_by_label("Ask @poet").click();
-    window.run();
+    click_label(&mut window, "Ask @poet");
     type_text(&mut window, "of roses");
     press(&mut window, NONE, Key::Enter);
     soon(&mut window, "it has ended", ended);
@@ -592,13 +552,11 @@ fn an_agent_says_its_role_its_skills_and_what_it_does_now() {
     window.get_by_label("Filter agents").focus();
     window.run();
     type_text(&mut window, "READMEs");
-    window.get_by_label("Agent: docs").click();
-    window.run();
+    click_label(&mut window, "Agent: docs");
     for fact in ["Now idle", "Role docs", "Good at readme_writing, api_documentation, "] {
         assert!(shows(&mut window, fact), "{fact}");
     }
-    window.get_by_label("Ask @docs").click();
-    window.run();
+    click_label(&mut window, "Ask @docs");
     ask(&mut window, "describe it");
     soon(&mut window, "it is busy", |window| shows(window, "Now busy: asks a model, 0 of "));
     go.send(()).expect("it waits");
@@ -656,17 +614,13 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     until(&mut window, "they are read", |window| shows(window, "Plan: the shop, 0 of 4 done"));
     let tasks = |window: &mut Driven| window.query_all_by_label_contains("Task ").count();
     assert_eq!(tasks(&mut window), 4, "what is over is folded");
-    window.get_by_label("Plan: the past, 1 of 1 done").click();
-    window.run();
+    click_label(&mut window, "Plan: the past, 1 of 1 done");
     assert_eq!(tasks(&mut window), 5);
-    window.get_by_label("Tasks: Done").click();
-    window.run();
+    click_label(&mut window, "Tasks: Done");
     assert_eq!(tasks(&mut window), 1);
-    window.get_by_label("Tasks: All tasks").click();
-    window.run();
+    click_label(&mut window, "Tasks: All tasks");
     assert!(window.query_by_label("Begin: Test the shop").is_none(), "it waits");
-    window.get_by_label("Task test: Test the shop, waits for docs").click();
-    window.run();
+    click_label(&mut window, "Task test: Test the shop, waits for docs");
     for fact in ["Inputs page = \"front\"", "Keeps to Max cost $0.50", "Priority 80 of 100", "After docs", "Mode auto"]
     {
         assert!(shows(&mut window, fact), "{fact}");
@@ -724,8 +678,7 @@ fn a_plan_of_several_areas_ends_with_a_review() {
     press(&mut window, NONE, Key::Enter);
     let review = "Task t3: Review what was made (of: REST service + React page), waits for t2";
     until(&mut window, "it is there", |window| shows(window, review));
-    window.get_by_label(review).click();
-    window.run();
+    click_label(&mut window, review);
     assert!(shows(&mut window, "Type review") && shows(&mut window, "Agent @qa"));
 }
 

@@ -11,7 +11,7 @@ fn open_menu(window: &mut Driven, label: &str) {
 }
 
 /// Right-clicks at a position.
-fn open_menu_at(window: &mut Driven, pos: egui::Pos2) {
+pub(super) fn open_menu_at(window: &mut Driven, pos: egui::Pos2) {
     window.hover_at(pos);
     window.run();
     for pressed in [true, false] {
@@ -28,7 +28,7 @@ fn has_item(window: &Driven, name: &str) -> bool {
 }
 
 /// Chooses a menu item. Returns the text that was copied, if any.
-fn choose(window: &mut Driven, name: &str) -> Option<String> {
+pub(super) fn choose(window: &mut Driven, name: &str) -> Option<String> {
     window.get_by_role_and_label(Role::MenuItem, name).click();
     let mut found = None;
     for _ in 0..4 {
@@ -98,8 +98,7 @@ fn a_link_and_a_picture_have_menus_of_their_own() {
         .children_recursive()
         .any(|node| node.accesskit_node().value().is_some_and(|value| value.ends_with("dot.svg")));
     assert!(proposed, "its name is proposed");
-    window.get_by_label("Cancel").click();
-    window.run();
+    click_label(&mut window, "Cancel");
     assert!(window.query_by_label("Cancel").is_none(), "the dialog is closed");
     open_menu_at(&mut window, link);
     assert!(has_item(&window, "Open link") && !has_item(&window, "Paste"));
@@ -140,15 +139,12 @@ fn a_cell_is_run_copied_moved_and_deleted_by_its_menu() {
     assert!(has_item(&window, "Save output…") && !has_item(&window, "Delete cell"));
     assert_eq!(choose(&mut window, "Copy output").as_deref(), Some("42"));
     let cells = |window: &Driven| text(window).map_or(0, |text| text.matches("```python").count());
-    window.get_by_label("Menu of cell 2").click();
-    window.run();
+    click_label(&mut window, "Menu of cell 2");
     choose(&mut window, "Move up");
     assert!(text(&window).is_some_and(|text| text.find("2\n```") < text.find("text")), "{:?}", text(&window));
-    window.get_by_label("Insert a cell below cell 1").click();
-    window.run();
+    click_label(&mut window, "Insert a cell below cell 1");
     assert_eq!(cells(&window), 3);
-    window.get_by_label("Menu of cell 2").click();
-    window.run();
+    click_label(&mut window, "Menu of cell 2");
     choose(&mut window, "Delete cell");
     assert_eq!(cells(&window), 2);
 }
@@ -157,13 +153,11 @@ fn a_cell_is_run_copied_moved_and_deleted_by_its_menu() {
 fn the_kernel_has_a_menu_in_the_header() {
     let bench = Bench::new(&[("A.md", "```python\nx = 1\n```\n\n```python\nx + 1\n```\n")]);
     let mut window = bench.opened();
-    window.get_by_label("Kernel: Python off").click();
-    window.run();
+    click_label(&mut window, "Kernel: Python off");
     choose(&mut window, "Run all");
     until(&mut window, "it has run", |window| window.query_by_label("2").is_some());
     until(&mut window, "it is idle", |window| window.query_by_label("Kernel: Python idle").is_some());
-    window.get_by_label("Kernel: Python idle").click();
-    window.run();
+    click_label(&mut window, "Kernel: Python idle");
     choose(&mut window, "Restart");
     until(&mut window, "it ends", |window| window.query_by_label("Kernel: Python off").is_some());
 }

@@ -26,8 +26,7 @@ fn vims_mode_is_said_and_a_click_keeps_it() {
     press(&mut window, NONE, Key::Escape);
     type_text(&mut window, "i");
     assert!(says(&window, "Insert"));
-    window.get_by_label("three").click();
-    window.run();
+    click_label(&mut window, "three");
     type_text(&mut window, "x");
     assert!(says(&window, "Insert") && text(&window).is_some_and(|text| text.contains('x')));
     press(&mut window, NONE, Key::Escape);

@@ -77,8 +77,7 @@ fn links_that_lead_out_of_the_volume_are_said_above_the_note() {
     assert!(window.query_all_by_label_contains("alias.md").next().is_none(), "that one is no fault");
     pictured(&mut window, "skipped-links");
     // The notice goes away when the user dismisses it, and returns when there is another file.
-    window.get_by_label("Dismiss").click();
-    window.run();
+    click_label(&mut window, "Dismiss");
     assert!(window.query_by_label(said).is_none());
     std::os::unix::fs::symlink("/etc/hosts", bench.notes().join("a.md")).expect("linked");
     until(&mut window, "another one is said", |window| {

@@ -1,6 +1,6 @@
 //! Forms of output: colored text, tables, trees, pictures, pages, progress; folded, copied, saved.
 
-use super::{Bench, Driven, NONE, pictures_folder, press, session, type_text, until};
+use super::{Bench, Driven, NONE, click_label, pictures_folder, press, session, type_text, until};
 use egui::Key;
 use egui_kittest::kittest::{NodeT, Queryable};
 use engine::Command;
@@ -77,11 +77,9 @@ fn a_table_is_sorted_filtered_and_copied() {
     window.run_steps(4);
     shows(&mut window, "3 different values\n“sail”: 857 rows");
     picture(&mut window, "table");
-    window.get_by_label("Sort by length").click();
-    window.run();
+    click_label(&mut window, "Sort by length");
     shows(&mut window, "Sort downwards by length");
-    window.get_by_label("Filter Table of cell 1").click();
-    window.run();
+    click_label(&mut window, "Filter Table of cell 1");
     type_text(&mut window, "name=boat_x");
     until(&mut window, "nothing fits", |window| window.query_all_by_label_contains("0 of 2").next().is_some());
     for _ in 0.."name=boat_x".len() {
@@ -157,21 +155,18 @@ fn all_rows_of_a_data_frame_come_from_its_kernel() {
     let all = "Show all 150\u{202f}000 rows of Table of cell 1";
     shows(&mut window, all);
     picture(&mut window, "table-first-rows");
-    window.get_by_label(all).click();
-    window.run();
+    click_label(&mut window, all);
     shows(&mut window, "Table of cell 1, 150000 rows");
     assert!(window.query_by_label(cut).is_none() && window.query_by_label(all).is_none());
     shows(&mut window, "Values of n: 0 to 6");
-    window.get_by_label("Filter Table of cell 1").click();
-    window.run();
+    click_label(&mut window, "Filter Table of cell 1");
     type_text(&mut window, "n=6");
     until(&mut window, "rows of the whole frame fit", |window| {
         window.query_by_label("21\u{202f}428 of 150\u{202f}000 rows").is_some()
     });
     assert_eq!(kept(&window), before, "nothing of it is kept");
     // Saved are all rows, too.
-    window.get_by_label("Save output of cell 1").click();
-    window.run();
+    click_label(&mut window, "Save output of cell 1");
     let file = bench.folder.path().join("all.csv");
     window.get_by_label("New file").focus();
     window.run();
@@ -232,8 +227,7 @@ fn each_form_is_drawn() {
     window.state_mut().place_caret(end - 5);
     window.run();
     until(&mut window, "the tree", |window| window.query_all_by_label("deep: 1 key").next().is_some());
-    window.get_by_label("deep: 1 key").click();
-    window.run();
+    click_label(&mut window, "deep: 1 key");
     assert!(window.query_by_label("er: 2 items").is_none(), "it is closed");
     picture(&mut window, "forms-end");
 }
@@ -244,8 +238,7 @@ fn text_has_colours_and_tracebacks_lead_to_lines() {
     let note = window.state().note().expect("a note");
     shows(&mut window, "red plain\n30 %");
     picture(&mut window, "printed");
-    window.get_by_label("Line 4 of cell 1").click();
-    window.run();
+    click_label(&mut window, "Line 4 of cell 1");
     let caret = window.state().caret().expect("a caret");
     let text = session(&window).note(note).expect("it is open").text();
     assert!(text[caret..].starts_with("    return 1 / 0"), "{:?}", &text[caret..]);
@@ -264,16 +257,13 @@ fn progress_is_a_bar_and_long_text_is_shown_whole() {
         window.query_all_by_label("Show all of the output of cell 2").next().is_some()
     });
     picture(&mut window, "progress");
-    window.get_by_label("Show all of the output of cell 2").click();
-    window.run();
+    click_label(&mut window, "Show all of the output of cell 2");
     shows(&mut window, "Table of cell 2, 40000 rows");
-    window.get_by_label("Filter Table of cell 2").click();
-    window.run();
+    click_label(&mut window, "Filter Table of cell 2");
     type_text(&mut window, "39999");
     until(&mut window, "one fits", |window| window.query_all_by_label_contains("1 of 40").next().is_some());
     // The complete output is saved.
-    window.get_by_label("Save output of cell 2").click();
-    window.run();
+    click_label(&mut window, "Save output of cell 2");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("all.txt");
     let field = window.get_by_label("New file");
@@ -318,8 +308,7 @@ fn the_systems_dialog_names_the_file_of_an_output() {
 fn a_full_python_is_one_click_away() {
     let (_bench, mut window) = ran("```python\nimport pandas\n```\n");
     shows(&mut window, "This cell needs pandas.");
-    window.get_by_label("Choose kernel… for cell 1").click();
-    window.run();
+    click_label(&mut window, "Choose kernel… for cell 1");
     for kind in ["Instant", "Environment"] {
         shows(&mut window, kind);
     }

@@ -53,8 +53,7 @@ fn tabs_open_turn_close_and_come_back() {
     window.get_by_role_and_label(Role::TreeItem, "One").click();
     window.run();
     assert_eq!((tabs(&window), path(&window)), ("One Two Three".to_owned(), "One.md".to_owned()));
-    window.get_by_label("Close tab Two").click();
-    window.run();
+    click_label(&mut window, "Close tab Two");
     assert_eq!(tabs(&window), "One Three");
     window.get_by_role_and_label(Role::Tab, "Three").click();
     window.run();
@@ -105,8 +104,7 @@ fn the_active_tab_is_scrolled_into_sight() {
     press(&mut window, CTRL_SHIFT, Key::Tab);
     assert_eq!(path(&window), "Note 12.md");
     assert_eq!(sight(&window), (false, true));
-    window.get_by_label("Scroll tabs left").click();
-    window.run();
+    click_label(&mut window, "Scroll tabs left");
     assert_eq!(sight(&window), (false, false), "one can scroll away from the active tab");
 }
 
@@ -114,8 +112,7 @@ fn the_active_tab_is_scrolled_into_sight() {
 fn each_pane_has_its_caret_even_in_one_note() {
     let bench = three();
     let mut window = bench.opened();
-    window.get_by_label("first").click();
-    window.run();
+    click_label(&mut window, "first");
     press(&mut window, NONE, Key::End);
     press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);
     shows(&mut window, "first\n");

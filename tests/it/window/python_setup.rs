@@ -79,8 +79,7 @@ fn without_network_the_dialog_says_what_to_do() {
     window.get_by_label("Stop").click();
     until(&mut window, "it's stopped", |window| window.query_by_label("The setup was stopped.").is_some());
     assert!(!bench.notes().join(".venv").exists());
-    window.get_by_label("Close").click();
-    window.run();
+    click_label(&mut window, "Close");
     assert!(window.query_by_label("Set up Python").is_none());
 }
 

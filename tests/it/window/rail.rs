@@ -110,8 +110,7 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     window.get_by_label("First steps: 0 of 5");
     window.get_by_label("Run all cells").click();
     until(&mut window, "the step is ticked", |window| window.query_by_label("First steps: 1 of 5").is_some());
-    window.get_by_label("First steps: 1 of 5").click();
-    window.run();
+    click_label(&mut window, "First steps: 1 of 5");
     window.get_by_label("Run a cell: done");
     window.get_by_label("Ask the agent: to do");
     // The button may be below the visible area.
@@ -158,13 +157,11 @@ fn each_of_the_five_first_steps_ticks_itself() {
     ticks(&mut window, 4);
     agent::soon(&mut window, "the run has ended", agent::ended);
     agent::soon(&mut window, "its change is listed", |window| agent::shows(window, "1 file changed"));
-    window.get_by_label("1 file changed").click();
-    window.run();
+    click_label(&mut window, "1 file changed");
     window.get_by_label("Revert: List.md part 1").click();
     ticks(&mut window, 5);
     until(&mut window, "the file is as it was", |_| bench.file("List.md") == "# List\n\n- one\n- two\n");
-    window.get_by_label("First steps: 5 of 5").click();
-    window.run();
+    click_label(&mut window, "First steps: 5 of 5");
     for step in ["Run a cell", "Link two notes", "Find by meaning", "Ask the agent", "Undo what it did"] {
         window.get_by_label(&format!("{step}: done"));
     }

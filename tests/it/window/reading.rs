@@ -1,6 +1,8 @@
 //! Notes in reading view: callouts, tags, pictures, embedded notes, links between notes, highlighted code.
 
-use super::{Bench, CTRL, Driven, NONE, path, pictured, pictures_folder, press, session, text, type_text, until};
+use super::{
+    Bench, CTRL, Driven, NONE, click_label, path, pictured, pictures_folder, press, session, text, type_text, until,
+};
 use egui::Key;
 use egui::accesskit::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -93,14 +95,11 @@ fn what_markdown_does_not_know_is_read_all_the_same() {
 fn a_callout_is_folded_and_unfolded_by_a_click() {
     let (_bench, mut window) = reading("");
     assert!(window.query_by_label_contains("The secret.").is_none());
-    window.get_by_label("Unfold: Folded").click();
-    window.run();
+    click_label(&mut window, "Unfold: Folded");
     window.get_by_label_contains("The secret.");
-    window.get_by_label("Fold: Folded").click();
-    window.run();
+    click_label(&mut window, "Fold: Folded");
     assert!(window.query_by_label_contains("The secret.").is_none());
-    window.get_by_label("Fold: Inside").click();
-    window.run();
+    click_label(&mut window, "Fold: Inside");
     assert!(window.query_by_label_contains("a quote").is_none());
 }
 
@@ -131,11 +130,9 @@ fn properties_are_a_table_that_is_edited_in_place() {
     window.get_by_role_and_label(Role::CheckBox, "done").click();
     window.run();
     assert_eq!(text(&window), Some(text_of("true", "tags: [a, b]\n")));
-    window.get_by_label("Remove the property tags").click();
-    window.run();
+    click_label(&mut window, "Remove the property tags");
     assert_eq!(text(&window), Some(text_of("true", "")));
-    window.get_by_label("Add a property").click();
-    window.run();
+    click_label(&mut window, "Add a property");
     assert_eq!(super::with_caret(&window), text_of("true", "name|: \n"));
     let bench = Bench::new(&[("Bad.md", "---\na: [b\n---\n\nText.\n")]);
     let window = bench.opened();
@@ -200,8 +197,7 @@ fn a_note_opens_with_the_caret_behind_its_properties() {
     }
     type_text(&mut window, "below");
     assert_eq!(text(&window).as_deref(), Some("---\nstatus: none\n---\n\nbelow"));
-    window.get_by_label("Edit source of properties").click();
-    window.run();
+    click_label(&mut window, "Edit source of properties");
     assert_eq!(super::with_caret(&window), "---\n|status: none\n---\n\nbelow");
     assert!(window.query_by_label("Edit source of properties").is_none(), "as YAML");
 }

@@ -1,9 +1,10 @@
 //! Runs that the window sends to a worker over a hub: chosen, sent, followed, decided and stopped in the agent panel.
+//! And runs of another device that the window carries out.
 //!
 //! A device's key and its list of devices are in the user's folder, which a running process doesn't change; so each
-//! test runs itself again in a process whose home is the desk's.
+//! test runs itself again in a process whose home is the device's.
 
-use super::agent::{ask, run, shows, soon};
+use super::agent::{ask, ended, run, shows, soon};
 use super::*;
 use crate::line::agents::model;
 use crate::line::workers::{Device, Scene};
@@ -13,18 +14,26 @@ use std::path::Path;
 use std::process::Command as Process;
 use store::RunEnding;
 
-/// Variable of the inner process: the workspace of the desk.
+/// Variable of the inner process: the workspace of its device.
 const DESK: &str = "TRACEBOOK_TEST_DESK";
+/// Variable of the inner process: the key of the device that sends runs to it.
+const OWNER_KEY: &str = "TRACEBOOK_TEST_OWNER_KEY";
 
 /// Runs a test again in a process with the home of this device, which has a model that nobody can reach.
 fn run_inside(test: &str, desk: &Device) {
     let config = "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {wire: openai, \
                   base_url: \"http://127.0.0.1:9/v1\", model: m, context: 32000}\n";
     desk.house.write("W/config.yaml", config.as_bytes());
+    run_at(test, desk, "");
+}
+
+/// Runs a test again in a process with the home and the configuration of this device.
+fn run_at(test: &str, device: &Device, owner_key: &str) {
     let mut command = Process::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", test, "--nocapture"]);
-    desk.house.enclose(&mut command);
-    command.env(DESK, desk.house.path("W")).env("TRACEBOOK_KEYRING", "off").env_remove("TRACEBOOK_DEVICE_KEY");
+    device.house.enclose(&mut command);
+    command.env(DESK, device.house.path("W")).env(OWNER_KEY, owner_key);
+    command.env("TRACEBOOK_KEYRING", "off").env_remove("TRACEBOOK_DEVICE_KEY");
     let done = command.output().expect("started");
     let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success() && said.contains("1 passed"), "{said}");
@@ -148,4 +157,49 @@ fn a_task_of_a_plan_is_sent_to_a_worker_from_the_page_of_plans() {
         runs.any(|run| run.about.agent == "lead" && run.about.ending == Some(RunEnding::Done))
     });
     until(&mut window, "all is saved", |window| session(window).is_saved());
+}
+
+#[test]
+fn a_window_carries_out_runs_of_a_device_that_its_user_named() {
+    let around = |test: &str| {
+        let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+        let model = model(|turn, _| match turn {
+            0 => (String::new(), vec![("write_file", json!({"path": "report.md", "content": "# Report\n"}))]),
+            _ => ("It is written.".to_owned(), Vec::new()),
+        });
+        let shed = scene.device("shed", &model);
+        finish(scene.desk.command(&["ask", "--on", "shed", "--no-wait", "Write a report"]), b"").good();
+        run_at(test, &shed, &scene.desk.key());
+        let listed = finish(scene.desk.command(&["worker", "list", "--json"]), b"").good().lines();
+        assert_eq!(listed[0]["ending"], "done", "{listed:#?}");
+        finish(scene.desk.command(&["sync", "now", "--for", "30"]), b"").good();
+        assert_eq!(scene.desk.house.read("notes/report.md"), b"# Report\n");
+    };
+    let test = "a_window_carries_out_runs_of_a_device_that_its_user_named";
+    let Some(mut window) = desk_window(test, around) else { return };
+    let field = "Carry out runs of a device";
+    let enter = |window: &mut Driven, key: &str| {
+        window.get_by_label(field).focus();
+        window.run_steps(3);
+        type_text(window, key);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+    };
+    window.get_by_label("Settings").click_accesskit();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Devices").click();
+    soon(&mut window, "the devices are listed", |window| window.query_by_label(field).is_some());
+    enter(&mut window, "12-34");
+    soon(&mut window, "a slip is told", |window| shows(window, "That is no key."));
+    // By default, the window carries out nothing.
+    assert!(session(&window).settings().carries_out_runs_of.is_empty());
+    assert!(session(&window).agents().runs().next().is_none());
+    enter(&mut window, &std::env::var(OWNER_KEY).expect("a key"));
+    soon(&mut window, "it begins", |window| shows(window, "begins for desk: Write a report"));
+    soon(&mut window, "it is over here", ended);
+    assert_eq!(run(&window).about.ending, Some(RunEnding::Done));
+    soon(&mut window, "it is over at the hub", |window| shows(window, "A run of another device has ended: done."));
+    window.get_by_label_contains("Stop runs of ").click_accesskit();
+    soon(&mut window, "no device is named", |window| session(window).settings().carries_out_runs_of.is_empty());
+    soon(&mut window, "all is saved", |window| session(window).is_saved());
 }

@@ -141,8 +141,7 @@ fn a_crashed_kernel_can_be_restarted_at_its_output() {
     window.get_by_label("Run cell 1").click();
     until(&mut window, "it has crashed", |window| shows(window, "The kernel crashed."));
     window.get_by_label("Run cell 1 again");
-    window.get_by_label("Restart kernel after the crash in cell 1").click();
-    window.run();
+    click_label(&mut window, "Restart kernel after the crash in cell 1");
     assert!(window.state_mut().take_ran().contains(&CommandId::KernelRestart));
 }
 
@@ -191,8 +190,7 @@ fn a_stopped_cell_can_be_run_again_at_its_output() {
     window.get_by_label("Stop cell 1").click();
     until(&mut window, "it says so", |window| shows(window, "Stopped before it was done."));
     assert!(window.query_by_label("Undo the stopped run of cell 1").is_none(), "Instant saves no variables");
-    window.get_by_label("Run cell 1 again").click();
-    window.run();
+    click_label(&mut window, "Run cell 1 again");
     assert!(window.state_mut().take_ran().contains(&CommandId::CellRun));
 }
 
@@ -287,8 +285,7 @@ fn cleared_lists_can_be_restored() {
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::NoteStar);
     window.run();
-    window.get_by_label("Settings").click();
-    window.run();
+    click_label(&mut window, "Settings");
     window.get_by_role_and_label(Role::Tab, "Window and tree").click();
     window.run();
     let stars = |window: &Driven| session(window).settings().starred.len();

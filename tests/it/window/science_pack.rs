@@ -31,8 +31,7 @@ fn a_missing_package_offers_science_and_says_why_it_cannot_be_had() {
     until(&mut window, "it fails", |window| window.query_by_label_contains("Check the network").is_some());
     // The installation can be retried.
     assert!(window.query_by_label("Install Science (98 MB download)").is_some());
-    window.get_by_label("Close").click();
-    window.run();
+    click_label(&mut window, "Close");
     assert!(window.query_by_label("Install Science (98 MB download)").is_none());
 }
 

@@ -62,8 +62,7 @@ fn results_of_the_overlay_are_kept_in_the_panel() {
     let mut window = bench.opened();
     press(&mut window, CTRL_SHIFT, Key::F);
     type_text(&mut window, "heron");
-    window.get_by_label("Search in: Code").click();
-    window.run();
+    click_label(&mut window, "Search in: Code");
     window.get_by_role_and_label(Role::Button, "Show in the search panel").click();
     until(&mut window, "the panel shows them", |window| groups(window) == ["Code, 1 result"]);
     assert!(window.query_by_label("Search everything").is_none(), "the overlay is closed");
@@ -127,8 +126,7 @@ fn a_step_by_meaning_is_ticked_for_a_hit_by_meaning_only() {
     window.get_by_label("Soup: Boil the carrots for ten minutes.").click();
     until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.contains("Boil")));
     assert!(!is_ticked(&window), "it was found by its words");
-    window.get_by_label("Search notes").click();
-    window.run();
+    click_label(&mut window, "Search notes");
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "vehicle maintenance");
     until(&mut window, "it is found by meaning", |window| window.query_by_label_contains("Car: The auto").is_some());
@@ -140,8 +138,7 @@ fn a_step_by_meaning_is_ticked_for_a_hit_by_meaning_only() {
 fn replace(window: &mut Driven, old: &str, new: &str) {
     press(window, CTRL_ALT, Key::H);
     type_text(window, old);
-    window.get_by_label("Replace with").click();
-    window.run();
+    click_label(window, "Replace with");
     type_text(window, new);
 }
 
@@ -213,12 +210,10 @@ fn patterns_and_whole_words_are_replaced_as_the_find_bar_does() {
     until(&mut window, "the whole word is found", |window| says(window, "1 match in 1 note"));
     window.get_by_role_and_label(Role::CheckBox, "Whole words").click();
     window.get_by_role_and_label(Role::CheckBox, "Regular expression").click();
-    window.get_by_label("Search notes").click();
-    window.run();
+    click_label(&mut window, "Search notes");
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "(\\w+) (\\d+)");
-    window.get_by_label("Replace with").click();
-    window.run();
+    click_label(&mut window, "Replace with");
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "$2 $1");
     until(&mut window, "the pattern is found", |window| says(window, "becomes 12 rain"));
@@ -226,8 +221,7 @@ fn patterns_and_whole_words_are_replaced_as_the_find_bar_does() {
     // Enter in the field replaces.
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "both are replaced", |window| text(window).as_deref() == Some("12 rain, 7 rainy\n"));
-    window.get_by_label("12 rain, 7 rainy").click();
-    window.run();
+    click_label(&mut window, "12 rain, 7 rainy");
     press(&mut window, CTRL, Key::Z);
     assert_eq!(text(&window).as_deref(), Some("rain 12, rainy 7\n"), "in the note it is one step, too");
 }

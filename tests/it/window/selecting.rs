@@ -130,8 +130,7 @@ fn what_is_composed_is_shown_and_then_written() {
 fn who_listens_can_read_and_write() {
     let bench = Bench::new(&[("A.md", "one two\n")]);
     let mut window = bench.opened();
-    window.get_by_label("one two").click();
-    window.run();
+    click_label(&mut window, "one two");
     let field = window.get_by_role_and_label(Role::MultilineTextInput, "Note text");
     assert_eq!(field.value().as_deref(), Some("one two"));
     field.type_text("!");

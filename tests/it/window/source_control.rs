@@ -38,8 +38,7 @@ pub(super) fn wait(window: &mut Driven, label: &str) {
 }
 
 pub(super) fn click(window: &mut Driven, label: &str) {
-    window.get_by_label(label).click();
-    window.run();
+    click_label(window, label);
 }
 
 /// Clicks a control wherever it is: lists move while the repository is read, and a pointer would miss it.

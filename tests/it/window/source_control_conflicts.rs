@@ -158,7 +158,7 @@ fn a_note_that_git_left_in_conflict_is_resolved_in_its_pane() {
     until(&mut window, "the note has it, too", |window| text(window).as_deref() == Some(resolved.as_str()));
     assert!(!has(&window, "Both sides have changed this note."));
     pictured(&mut window, "note-in-conflict-resolved");
-    // The other note is in conflict still, and the merge goes on once it's resolved, too.
+    // The other note is in conflict still, and the merge continues once it's resolved, too.
     wait(&mut window, "Choose a side in each file in conflict, then continue.");
     git(&notes, &["add", "Two.md"]);
     wait(&mut window, "No file is in conflict, so continue.");

@@ -29,8 +29,7 @@ fn misspelt_words_are_marked_corrected_and_learnt() {
     assert_eq!(waves(&window), 1, "the word that is being written is let be");
     press(&mut window, NONE, Key::F7);
     until(&mut window, "a word is suggested", |window| window.query_by_label("house").is_some());
-    window.get_by_label("house").click();
-    window.run();
+    click_label(&mut window, "house");
     assert_eq!(with_caret(&window), note.replacen("huose", "house|", 1));
     press(&mut window, CTRL, Key::Z);
     assert_eq!(text(&window).as_deref(), Some(note), "one undo");

@@ -33,8 +33,7 @@ fn the_place_of_the_caret_and_the_selection_are_told() {
 #[test]
 fn the_theme_is_chosen_in_a_menu() {
     let (_bench, mut window) = on();
-    window.get_by_label("Theme: system").click();
-    window.run();
+    click_label(&mut window, "Theme: system");
     assert_eq!(session(&window).settings().theme, ColorTheme::System, "a click chooses nothing yet");
     for name in ["System", "Light", "Dark"] {
         window.get_by_role_and_label(Role::MenuItemRadio, name);
@@ -60,8 +59,7 @@ fn the_systems_theme_is_followed_while_the_window_is_open() {
     for theme in [egui::Theme::Dark, egui::Theme::Light, egui::Theme::Dark] {
         assert_eq!(changed_to(&mut window, theme), theme == egui::Theme::Dark, "{theme:?}");
     }
-    window.get_by_label("Theme: system").click();
-    window.run();
+    click_label(&mut window, "Theme: system");
     window.get_by_role_and_label(Role::MenuItemRadio, "Light").click();
     window.run();
     for theme in [egui::Theme::Light, egui::Theme::Dark] {
@@ -72,15 +70,13 @@ fn the_systems_theme_is_followed_while_the_window_is_open() {
 #[test]
 fn the_kernel_has_a_menu() {
     let (_bench, mut window) = on();
-    window.get_by_label("Python off").click();
-    window.run();
+    click_label(&mut window, "Python off");
     if let Some(folder) = pictures_folder() {
         picture(&mut window, &folder, "status-kernel");
     }
     window.get_by_role_and_label(Role::MenuItem, "Run all").click();
     until(&mut window, "the cell has run", |window| window.query_by_label("Python idle").is_some());
-    window.get_by_label("Python idle").click();
-    window.run();
+    click_label(&mut window, "Python idle");
     window.get_by_label("Variables are lost. There’s no undo.");
     window.get_by_role_and_label(Role::MenuItem, "Restart").click();
     until(&mut window, "the kernel is off", |window| window.query_by_label("Python off").is_some());
@@ -91,8 +87,7 @@ fn the_kernel_has_a_menu() {
 fn the_menu_of_a_kernel_that_saves_variables_says_where_a_restart_leaves_them() {
     let bench = Bench::new(&[("A.md", "---\nkernel: science\n---\n```python\n1\n```\n")]);
     let mut window = bench.opened();
-    window.get_by_label("Menu of cell 1").click();
-    window.run();
+    click_label(&mut window, "Menu of cell 1");
     window.get_by_role_and_label(Role::MenuItem, "Restart kernel");
     window.get_by_label("“Saved states…” brings variables back.");
 }

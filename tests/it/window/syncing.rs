@@ -218,8 +218,7 @@ fn a_volume_that_is_shared_no_longer_can_be_shared_again() {
     window.state_mut().send_command(Command::ShareVolume { volume: shared, hub: house.at.clone() });
     until(&mut window, "it is shared", |window| synced(window));
     title(&mut window, CommandId::SyncStatus);
-    window.get_by_label("Stop sharing notes").click();
-    window.run();
+    click_label(&mut window, "Stop sharing notes");
     window.get_by_label("Dismiss: notes is no longer shared. Other devices keep their copies.");
     until(&mut window, "nothing is shared", |window| session(window).sync_status() == engine::SyncStatus::NotShared);
     until(&mut window, "the page says so", |window| window.query_by_label("Share notes").is_some());

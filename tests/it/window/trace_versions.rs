@@ -30,8 +30,7 @@ fn replayed(bench: &Bench) -> Driven {
     window.run();
     type_text(&mut window, "Write the report for November 2026 into reports/2026-11.md");
     soon(&mut window, "it is offered", |window| shows(window, "From memory: 1 experience, 1 trace"));
-    window.get_by_label(&format!("Replay without a model: {GOAL}")).click();
-    window.run();
+    click_label(&mut window, &format!("Replay without a model: {GOAL}"));
     window.get_by_label("Message to the agent").focus();
     window.run();
     window.key_press_modifiers(NONE, Key::Enter);
@@ -50,8 +49,7 @@ fn bench() -> Bench {
 fn unfolded(window: &mut Driven) {
     press(window, Modifiers::COMMAND | Modifiers::ALT, Key::R);
     until(window, "it is listed", |window| shows(window, &format!("Trace: {GOAL}")));
-    window.get_by_label(&format!("Trace: {GOAL}")).click();
-    window.run();
+    click_label(window, &format!("Trace: {GOAL}"));
 }
 
 #[test]

@@ -1,31 +1,7 @@
 //! The menus of values in tables and collections, of plots and of tags.
 
-use super::keystrokes::copied;
+use super::menus::{choose, open_menu_at};
 use super::*;
-
-/// Right-clicks at a position.
-fn open_menu_at(window: &mut Driven, pos: egui::Pos2) {
-    window.hover_at(pos);
-    window.run();
-    for pressed in [true, false] {
-        let (button, modifiers) = (egui::PointerButton::Secondary, NONE);
-        window.event(egui::Event::PointerButton { pos, button, pressed, modifiers });
-        window.step();
-    }
-    window.run();
-}
-
-/// Chooses a menu item. Returns the text that was copied, if any.
-fn choose(window: &mut Driven, name: &str) -> Option<String> {
-    window.get_by_role_and_label(Role::MenuItem, name).click();
-    let mut found = None;
-    for _ in 0..4 {
-        window.step();
-        found = found.or(copied(window));
-    }
-    window.run();
-    found
-}
 
 #[test]
 fn values_of_an_output_table_are_copied_and_filtered_by() {

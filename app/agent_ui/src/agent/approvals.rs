@@ -13,7 +13,7 @@ use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
 use engine::{AgentRun, Command, Session};
 use sent_runs::sent_run_desk::SentRunsNews;
 use serde_json::{Map, Value};
-use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
+use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
@@ -57,7 +57,7 @@ fn decided(
     scope: DecisionScope,
     comment: Option<String>,
 ) -> ApprovalDecision {
-    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
+    let decision = DecisionRecord { comment, ..DecisionRecord::by_user(allowed, scope) };
     ApprovalDecision { run, approval: approval.id.clone(), decision }
 }
 

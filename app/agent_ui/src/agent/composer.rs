@@ -57,7 +57,7 @@ pub struct MessageComposer {
 /// A name that completes what is typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NameSuggestion {
-    /// What is shown.
+    /// The label in the list of suggestions.
     name: String,
     /// What else is known of it; may be empty.
     about: String,

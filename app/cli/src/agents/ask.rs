@@ -19,8 +19,8 @@ use serde_json::json;
 use std::io::Read;
 use std::path::PathBuf;
 use store::{
-    BlobHash, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool,
-    RunApproval, RunEnding, RunOrigin, StepKind, UserTool,
+    BlobHash, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool, RunApproval, RunEnding,
+    RunOrigin, StepKind, UserTool,
 };
 use text::untrusted_text;
 
@@ -215,6 +215,65 @@ pub(crate) fn resolve_agent_volume(
     })?
 }
 
+/// The streamed answer of a run, as far as it's printed.
+#[derive(Default)]
+struct StreamedAnswer {
+    /// Number of the model's call, and how many bytes of it have arrived.
+    call: (u64, usize),
+    /// The text so far.
+    coming: String,
+    /// The printed part of it.
+    printed: String,
+}
+
+impl StreamedAnswer {
+    /// Prints what has arrived of a call's answer.
+    fn print(&mut self, scene: &mut CommandContext<'_>, number: u64, more: &str) -> Result<(), CliError> {
+        if number != self.call.0 {
+            self.call = (number, 0);
+            self.clear();
+        }
+        self.call.1 += more.len();
+        self.coming.push_str(more);
+        // A tool call written into the answer's text is printed as a step, once it's complete.
+        let all = tool_call_parser::displayable_prefix(&self.coming);
+        let new = all.get(self.printed.len()..).unwrap_or_default();
+        if !scene.json {
+            scene.out.write_all(new.as_bytes())?;
+        } else if !new.is_empty() {
+            writeln!(scene.out, "{}", json!({"type": "delta", "call": number, "content": new}))?;
+        }
+        scene.out.flush()?;
+        self.printed = all;
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.coming.clear();
+        self.printed.clear();
+    }
+}
+
+/// Prints an approval that a run waits for as a line of JSON.
+fn print_pending_approval(
+    scene: &mut CommandContext<'_>,
+    name: &str,
+    run: DocId,
+    approval: &RunApproval,
+) -> Result<(), CliError> {
+    let (tool, arguments) = (&approval.tool, &approval.arguments);
+    let line = json!({"type": "approval_pending", "name": name, "tool": tool, "arguments": arguments,
+        "what": approval.what, "reason": approval.reason, "call": approval.call_id(), "run": run,
+        "code": approval.code, "reach": approval.reach});
+    writeln!(scene.out, "{line}")?;
+    Ok(scene.out.flush()?)
+}
+
+fn say_where_to_decide(scene: &mut CommandContext<'_>, name: &str, approval: &RunApproval) -> Result<(), CliError> {
+    let title = approval_text::title(approval);
+    Ok(writeln!(scene.errors, "{title}: waits for `tracebook approvals {name} --allow` or --deny")?)
+}
+
 /// Prints what a run does until it ends, and prompts the user for decisions if there is one.
 pub(crate) fn follow_run(
     scene: &mut CommandContext<'_>,
@@ -223,10 +282,8 @@ pub(crate) fn follow_run(
     problems: usize,
 ) -> Result<u8, CliError> {
     let mut steps = 0;
-    let (mut call, mut shown) = (0, 0);
+    let mut answer = StreamedAnswer::default();
     let mut thought = (0, 0);
-    // The streamed answer so far, and the printed part of it.
-    let (mut coming, mut streamed) = (String::new(), String::new());
     let mut asked: Vec<String> = Vec::new();
     let mut told: Vec<String> = Vec::new();
     // Nobody can answer: approvals are decided elsewhere, or expire.
@@ -235,7 +292,7 @@ pub(crate) fn follow_run(
     let mut pending: Vec<BlobHash> =
         scene.handle.read(|session| pending_tools(session).map(UserTool::content_hash).collect())?;
     loop {
-        let (known, live, before) = (asked.clone(), [(call, shown), thought], told.clone());
+        let (known, live, before) = (asked.clone(), [answer.call, thought], told.clone());
         let tools = pending.clone();
         let look =
             move |session: &Session| read_run_news(session, run, steps, live, (&known, &before, &tools), problems);
@@ -251,23 +308,7 @@ pub(crate) fn follow_run(
             scene.out.flush()?;
         }
         if let Some((number, more)) = news.live {
-            if number != call {
-                (call, shown) = (number, 0);
-                streamed.clear();
-                coming.clear();
-            }
-            shown += more.len();
-            coming.push_str(&more);
-            // A tool call written into the answer's text is printed as a step, once it's complete.
-            let all = tool_call_parser::displayable_prefix(&coming);
-            let new = all.get(streamed.len()..).unwrap_or_default();
-            if !scene.json {
-                scene.out.write_all(new.as_bytes())?;
-            } else if !new.is_empty() {
-                writeln!(scene.out, "{}", json!({"type": "delta", "call": call, "content": new}))?;
-            }
-            scene.out.flush()?;
-            streamed = all;
+            answer.print(scene, number, &more)?;
         }
         for step in &news.steps {
             steps += 1;
@@ -277,7 +318,7 @@ pub(crate) fn follow_run(
             let rest = match &step.kind {
                 // Streamed text that was printed already isn't printed again.
                 StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => {
-                    unprinted_answer(content, &streamed)
+                    unprinted_answer(content, &answer.printed)
                 }
                 StepKind::ToolCall { .. }
                 | StepKind::ToolResult { .. }
@@ -286,8 +327,7 @@ pub(crate) fn follow_run(
             };
             if let Some(rest) = rest.filter(|_| !scene.json) {
                 writeln!(scene.out, "{rest}")?;
-                streamed.clear();
-                coming.clear();
+                answer.clear();
             } else {
                 print_step(scene, step, &news.approvals)?;
             }
@@ -303,19 +343,10 @@ pub(crate) fn follow_run(
             let name = format!("{}/{}", &of.to_string()[..8], approval.id);
             asked.push(name.clone());
             if scene.json {
-                let (tool, arguments) = (&approval.tool, &approval.arguments);
-                let line = json!({"type": "approval_pending", "name": name, "tool": tool, "arguments": arguments,
-                    "what": approval.what, "reason": approval.reason, "call": approval.call_id(), "run": of,
-                    "code": approval.code, "reach": approval.reach});
-                writeln!(scene.out, "{line}")?;
-                scene.out.flush()?;
+                print_pending_approval(scene, &name, of, &approval)?;
             }
             if leave {
-                writeln!(
-                    scene.errors,
-                    "{}: waits for `tracebook approvals {name} --allow` or --deny",
-                    approval_text::title(&approval)
-                )?;
+                say_where_to_decide(scene, &name, &approval)?;
                 if scene.own {
                     crate::guest_runs::hold_for(run); // calls beside the one that waits may be under way
                 }
@@ -324,11 +355,7 @@ pub(crate) fn follow_run(
             }
             if deaf || !prompt_for_decision(scene, of, &approval)? {
                 deaf = true;
-                writeln!(
-                    scene.errors,
-                    "{}: waits for `tracebook approvals {name} --allow` or --deny",
-                    approval_text::title(&approval)
-                )?;
+                say_where_to_decide(scene, &name, &approval)?;
             }
         }
         if let Some(why) = news.trouble {
@@ -491,7 +518,7 @@ fn prompt_for_form(
         FormAnswer::Closed => return Ok(false),
     };
     let (allowed, scope) = (arguments.is_some(), DecisionScope::Once);
-    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment: None };
+    let decision = DecisionRecord { arguments, ..DecisionRecord::by_user(allowed, scope) };
     take_decision(scene, run, approval, decision)?;
     if allowed {
         open_page(form, scene.own, scene.errors)?;
@@ -554,7 +581,7 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
             }
         };
         let comment = asks.then(|| word.to_owned());
-        let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
+        let decision = DecisionRecord { comment, ..DecisionRecord::by_user(allowed, scope) };
         take_decision(scene, run, approval, decision)?;
         return Ok(true);
     }

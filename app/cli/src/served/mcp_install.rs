@@ -8,7 +8,6 @@ use serve::WritePermission;
 use serve::mcp_install::{ConfigFolders, McpClientProgram};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use text::untrusted_text;
 
 /// Maximum size of a configuration in bytes.
 const MAX_CONFIG_BYTES: u64 = 64 << 20;
@@ -68,20 +67,10 @@ pub(super) fn install(
         return Ok(EXIT_DONE);
     }
     if !json {
-        let before = old.is_some().then_some(text.as_str());
-        let name = path.display().to_string();
-        let changes = text::diff::unified_diff(name.trim_start_matches('/'), before, Some(&new));
-        writeln!(out, "{}", untrusted_text::escape_block(&changes))?;
-        out.flush()?;
+        yes_no_question::show_change(&path, old.is_some().then_some(text.as_str()), &new, out)?;
     }
-    if !args.yes {
-        if json || !yes_no_question::can_ask() {
-            return Err(CliError::usage("nothing was written; --yes writes it"));
-        }
-        if !yes_no_question::is_agreed("Write this?", &mut std::io::stdin(), out)? {
-            writeln!(out, "Nothing was written")?;
-            return Ok(EXIT_DONE);
-        }
+    if !args.yes && !yes_no_question::is_write_agreed(json, out)? {
+        return Ok(EXIT_DONE);
     }
     user_file::replace_user_file(&path, old.as_deref(), new.as_bytes()).map_err(CliError::usage)?;
     match json {

@@ -9,7 +9,8 @@ use super::generated::v1::{
 };
 use super::json_fields::timestamp;
 use super::request_checks::{
-    PageRequest, checked_name, note_address, refused, scoped_caller, tag_header, unwritten, whole_number, wrong_field,
+    PageRequest, checked_name, note_address, refused, scoped_caller, tag_header, unwritten, wanted_tag, whole_number,
+    wrong_field,
 };
 use crate::access_tokens::TokenScope;
 use crate::http_state::HttpState;
@@ -98,10 +99,7 @@ impl AttachmentService for AttachmentGrpcService {
         let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
         let asked = request.into_inner();
         let address = note_address(&caller, asked.volume, asked.path)?;
-        let wanted = match asked.if_match.as_str() {
-            "" => None,
-            etag => Some(tag_header(etag)?),
-        };
+        let wanted = wanted_tag(&asked.if_match)?;
         let known = rest_attachments::read_about(&caller, &address).await.map_err(refused)?;
         if wanted.is_some_and(|wanted| wanted != known.etag()) {
             return Err(Status::aborted("the attachment has changed; read it again"));
@@ -145,10 +143,7 @@ impl AttachmentService for AttachmentGrpcService {
         let caller = scoped_caller(&self.state, &request, TokenScope::Write)?;
         let asked = request.into_inner();
         let address = note_address(&caller, asked.volume, asked.path)?;
-        let tags = match asked.if_match.as_str() {
-            "" => None,
-            etag => Some(tag_header(etag)?),
-        };
+        let tags = wanted_tag(&asked.if_match)?;
         let removed = rest_attachments::remove_attachment(&caller, address, tags).await;
         removed.map_err(|problem| unwritten(problem, Status::aborted))?;
         Ok(Response::new(DeleteAttachmentResponse {}))

@@ -7,7 +7,8 @@ use super::generated::v1::{
     ListVolumesResponse, NoteBlock, NoteEntry, UpdateNoteRequest, UpdateNoteResponse, Volume,
 };
 use super::request_checks::{
-    PageRequest, checked_name, note_address, refused, scoped_caller, tag_header, unwritten, whole_number, wrong_field,
+    PageRequest, checked_name, note_address, refused, scoped_caller, tag_header, unwritten, wanted_tag, whole_number,
+    wrong_field,
 };
 use crate::access_tokens::TokenScope;
 use crate::http_state::HttpState;
@@ -119,10 +120,7 @@ impl NoteService for NoteGrpcService {
         let caller = scoped_caller(&self.state, &request, TokenScope::Write)?;
         let asked = request.into_inner();
         let address = note_address(&caller, asked.volume, asked.path)?;
-        let tags = match asked.if_match.as_str() {
-            "" => None,
-            etag => Some(tag_header(etag)?),
-        };
+        let tags = wanted_tag(&asked.if_match)?;
         let removed = rest_notes::remove_note(&caller, address, tags).await;
         removed.map_err(|problem| unwritten(problem, Status::aborted))?;
         Ok(Response::new(DeleteNoteResponse {}))

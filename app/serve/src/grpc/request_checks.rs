@@ -84,6 +84,11 @@ pub(super) fn tag_header(etag: &str) -> Result<String, Status> {
     }
 }
 
+/// Returns the header of the entity tag that a request is about; `None` if it names none.
+pub(super) fn wanted_tag(if_match: &str) -> Result<Option<String>, Status> {
+    (!if_match.is_empty()).then(|| tag_header(if_match)).transpose()
+}
+
 /// Returns the program that makes a request, if its token has a scope.
 pub(super) fn scoped_caller<T>(
     state: &Arc<HttpState>,

@@ -78,7 +78,7 @@ pub struct ForkQuestion {
     pub text: String,
     /// The agent, if one is named.
     pub agent: Option<String>,
-    /// What is recalled.
+    /// Which earlier work the agent recalls.
     pub recall: RecallOptions,
 }
 
@@ -91,7 +91,7 @@ pub struct AnsweredWish {
     pub fork: Result<PreparedFork, Arc<str>>,
 }
 
-/// How a change ended.
+/// The outcome of a change to a fork, for the user.
 #[derive(Clone, Debug)]
 pub struct ForkReport {
     /// The fork's name.
@@ -118,7 +118,7 @@ struct DeskState {
     details: BTreeMap<String, Reading<ForkDetails>>,
     /// The forks whose changes are to be read.
     unread: BTreeSet<String>,
-    /// What is being done.
+    /// Label of the change in progress.
     job: Option<&'static str>,
     report: Option<ForkReport>,
     answered: Option<AnsweredWish>,

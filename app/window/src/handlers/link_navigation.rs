@@ -1,6 +1,6 @@
 //! Follows links: to the web, another note, a heading or a block. A missing note can be created.
 
-use crate::app_window::AppWindow;
+use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -11,11 +11,19 @@ use notebook::actions::PendingJump;
 use notebook::link_targets::{heading_offset, link_target};
 use store::{DocId, FileKind};
 
-impl AppWindow {
+impl PaneState {
     /// Follows a link of the open note.
-    pub(crate) fn follow_link(&mut self, ctx: &egui::Context, link: &str) {
+    pub(crate) fn follow_link(
+        &mut self,
+        host: &mut HostLink,
+        dock: &mut DockState,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        (ctx, link): (&egui::Context, &str),
+    ) {
         if let Some(tag) = link.strip_prefix(editor::render::embeds::TAG) {
-            self.overlay.open_search_for(&self.host, &format!("tag:{tag}"));
+            overlay.open_search_for(host, &format!("tag:{tag}"));
             return;
         }
         if link.contains("://") || link.starts_with("mailto:") {
@@ -23,65 +31,57 @@ impl AppWindow {
             return;
         }
         let (path, part) = link.split_once('#').unwrap_or((link, ""));
-        let (target, file) = {
-            let session = self.host.session();
-            let Some(note) = self.panes.active.note else { return };
-            let target = link_target(session, note, link);
-            let row = target.and_then(|target| {
-                let (volume, path) = session.locate_file(target)?;
-                session.volume(volume)?.files.get(path).map(|row| row.kind)
-            });
-            (target, row)
-        };
-        match (target, file) {
-            (Some(target), Some(FileKind::Note | FileKind::Script)) => {
-                self.panes.open_at(&mut self.host, &mut self.notices, target, part)
+        if self.active.note.is_none() {
+            return;
+        }
+        match self.linked_file(host, link) {
+            Some((target, FileKind::Note | FileKind::Script)) => self.open_at(host, notices, target, part),
+            Some((target, FileKind::Collection)) => {
+                self.open(host, notices, target);
+                self.active.collection.begin_with(part);
             }
-            (Some(target), Some(FileKind::Collection)) => {
-                self.panes.open(&mut self.host, &mut self.notices, target);
-                self.panes.active.collection.begin_with(part);
+            Some((target, FileKind::Attachment)) => self.open(host, notices, target),
+            None if host.session().agents().find_by_address(path).is_some() => {
+                self.follow_address(host, dock, notices, prefs, path, part);
             }
-            (Some(target), Some(FileKind::Attachment)) => self.panes.open(&mut self.host, &mut self.notices, target),
-            _ if self.host.session().agents().find_by_address(path).is_some() => {
-                self.panes.follow_address(
-                    &mut self.host,
-                    &mut self.dock,
-                    &mut self.notices,
-                    &mut self.prefs,
-                    path,
-                    part,
-                );
-            }
-            _ => self.panes.create_linked_note(&mut self.host, &mut self.overlay, &mut self.notices, path),
+            None => self.create_linked_note(host, overlay, notices, path),
         }
     }
-}
 
-impl AppWindow {
     /// Follows a link of the open note in a new tab, if it leads to a note or a collection.
-    pub(crate) fn follow_link_beside(&mut self, ctx: &egui::Context, link: &str) {
-        let session = self.host.session();
-        let target = self.panes.active.note.and_then(|note| link_target(session, note, link));
-        let kind = target.and_then(|target| {
-            let (volume, path) = session.locate_file(target)?;
-            session.volume(volume)?.files.get(path).map(|row| row.kind)
-        });
-        match (target, kind) {
-            (Some(target), Some(FileKind::Note | FileKind::Script | FileKind::Collection)) => {
-                if !self.panes.go_to_note(&mut self.host, &mut self.notices, target) {
-                    self.panes.new_tab(&mut self.host, &mut self.notices, Some(target));
+    pub(crate) fn follow_link_beside(
+        &mut self,
+        host: &mut HostLink,
+        dock: &mut DockState,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        (ctx, link): (&egui::Context, &str),
+    ) {
+        match self.linked_file(host, link) {
+            Some((target, kind @ (FileKind::Note | FileKind::Script | FileKind::Collection))) => {
+                if !self.go_to_note(host, notices, target) {
+                    self.new_tab(host, notices, Some(target));
                 }
-                if kind != Some(FileKind::Collection) {
+                if kind != FileKind::Collection {
                     let part = link.split_once('#').map_or("", |(_, part)| part);
-                    self.panes.open_at(&mut self.host, &mut self.notices, target, part);
+                    self.open_at(host, notices, target, part);
                 }
             }
-            _ => self.follow_link(ctx, link),
+            Some((_, FileKind::Attachment)) | None => {
+                self.follow_link(host, dock, overlay, notices, prefs, (ctx, link));
+            }
         }
     }
-}
 
-impl PaneState {
+    /// Returns the file that a link of the open note leads to.
+    fn linked_file(&self, host: &HostLink, link: &str) -> Option<(DocId, FileKind)> {
+        let session = host.session();
+        let target = link_target(session, self.active.note?, link)?;
+        let (volume, path) = session.locate_file(target)?;
+        Some((target, session.volume(volume)?.files.get(path)?.kind))
+    }
+
     /// Shows the step of a run, or the message of a session, that an address names.
     pub(crate) fn follow_address(
         &mut self,

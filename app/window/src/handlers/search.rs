@@ -1,7 +1,7 @@
 //! Opens searches, saves them, and goes to their results.
 
-use crate::app_window::AppWindow;
 use crate::overlays::search::SearchOverlay;
+use crate::overlays::settings::SettingsChange;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::dock_state::{DockState, LeftPanel};
 use crate::shell::host_link::HostLink;
@@ -13,7 +13,7 @@ use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::{FirstStep, NotePhase};
 use host::search::highlight_ranges;
-use notebook::actions::PendingJump;
+use notebook::actions::{PageAction, PendingJump};
 
 impl WindowOverlay {
     /// Opens the search with the last query.
@@ -64,37 +64,48 @@ impl DockState {
     }
 }
 
-impl AppWindow {
-    /// Handles a key press while the search panel's field has the keyboard focus. Returns whether it was used.
-    pub(crate) fn search_panel_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if !self.dock.search.has_keyboard() || !modifiers.is_none() {
+impl DockState {
+    /// Handles a key press while the search panel's field has the keyboard focus. Returns whether it was used; what
+    /// follows from it is added to `actions`.
+    pub(crate) fn search_panel_key(
+        &mut self,
+        panes: &mut PaneState,
+        ctx: &egui::Context,
+        (key, modifiers): (Key, Modifiers),
+        actions: &mut Vec<PageAction>,
+    ) -> bool {
+        if !self.search.has_keyboard() || !modifiers.is_none() {
             return false;
         }
         if key == Key::Escape {
             ctx.memory_mut(|memory| memory.stop_text_input());
-            if self.panes.active.editor.caret.is_none() {
-                self.panes.active.page.restore_caret(&mut self.panes.active.editor);
+            if panes.active.editor.caret.is_none() {
+                panes.active.page.restore_caret(&mut panes.active.editor);
             }
-            self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
+            panes.active.editor.focus = panes.active.editor.caret.is_some();
             ctx.request_repaint();
             return true;
         }
-        let mut actions = Vec::new();
-        let is_handled = self.dock.search.key(key, &mut actions);
-        self.perform_actions(ctx, actions);
-        is_handled
+        self.search.key(key, actions)
     }
+}
 
-    /// Saves a search in the settings, or removes it.
-    pub(crate) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
-        let mut settings = self.host.session().settings().clone();
+impl HostLink {
+    /// Returns the change of the settings that saves a search, or removes it; `None` if it can't be saved.
+    pub(crate) fn saved_search_change(
+        &self,
+        notices: &mut NoticeState,
+        query: &str,
+        keep: bool,
+    ) -> Option<SettingsChange> {
+        let mut settings = self.session().settings().clone();
         if !keep {
             settings.searches.retain(|(_, known)| known != query);
         } else if let Err(why) = settings.save_search(query, query) {
-            self.notices.toasts.show_message(why.to_string());
-            return;
+            notices.toasts.show_message(why.to_string());
+            return None;
         }
-        self.set(ctx, vec![crate::overlays::settings::SettingsChange::Searches(settings.searches)]);
+        Some(SettingsChange::Searches(settings.searches))
     }
 }
 

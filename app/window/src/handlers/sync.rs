@@ -1,10 +1,10 @@
 //! Shares and joins volumes, and opens the sync status page.
 
-use crate::app_window::AppWindow;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::settings::SettingsSection;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::pages::sync::SyncPage;
+use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::commands::{SyncCommand, SyncTab};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -94,11 +94,19 @@ impl WindowOverlay {
     }
 }
 
-impl AppWindow {
+impl PaneState {
     /// Joins a shared volume into a folder. The result of creating the folder is shown when it arrives.
-    pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> anyhow::Result<()> {
+    pub(crate) fn join_volume(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        jobs: &BackgroundJobs,
+        ctx: &egui::Context,
+        (address, folder): (String, PathBuf),
+    ) -> anyhow::Result<()> {
         engine::read_volume_address(&address).map_err(|reject| anyhow!(ui::text::sentence(&reject.0)))?;
-        let (handle, tell, wake) = (self.host.driver.handle(), self.jobs.saved.0.clone(), ctx.clone());
+        let (handle, tell, wake) = (host.driver.handle(), jobs.saved.0.clone(), ctx.clone());
         std::thread::spawn(move || {
             let made = match host::fs::copy::is_empty(&folder) {
                 false => Err(anyhow!("the folder is not empty: {}", folder.display())),
@@ -112,7 +120,7 @@ impl AppWindow {
             });
             wake.request_repaint_after(Duration::from_millis(1));
         });
-        self.panes.run_sync(&mut self.host, &mut self.overlay, &mut self.notices, SyncCommand::Show(SyncTab::State));
+        self.run_sync(host, overlay, notices, SyncCommand::Show(SyncTab::State));
         Ok(())
     }
 }

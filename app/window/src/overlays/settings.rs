@@ -233,7 +233,7 @@ impl SettingsPage {
             SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
             SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
             SettingsSection::Agents => self.models.show(&mut lines, session.agents(), &mut self.wishes),
-            SettingsSection::Devices => self.devices.show(&mut lines),
+            SettingsSection::Devices => self.devices.show(&mut lines, settings, changes),
             SettingsSection::OtherPrograms => self.programs.show(&mut lines, settings, changes),
             SettingsSection::Keys => self.found_keys(ui, settings, wanted, changes),
         }
@@ -325,6 +325,7 @@ mod tests {
             recent_folders: _, // The dialog that opens one
             show_welcome: _, show_first_steps: _, first_steps: _, // The welcome page
             serves_programs: _, server_address: _, serves_devices: _, // Other programs
+            carries_out_runs_of: _, // Devices
         } = Settings::default();
     }
 }

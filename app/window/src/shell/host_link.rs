@@ -13,6 +13,7 @@ use package_page::package_desk::PackageDesk;
 use program_approvals::ApprovalWatch;
 use program_server::ProgramServer;
 use sent_runs::SentQuestion;
+use sent_runs::run_worker_desk::RunWorkerDesk;
 use sent_runs::sent_run_desk::SentRunDesk;
 use source_control::forks_page::fork_desk::ForkDesk;
 use std::ffi::OsString;
@@ -82,6 +83,8 @@ pub(crate) struct HostLink {
     pub(crate) approvals: ApprovalWatch,
     /// Runs on other devices, and decisions about their calls.
     pub(crate) sent_runs: SentRunDesk,
+    /// Runs of other devices that are carried out here.
+    pub(crate) run_worker: RunWorkerDesk,
     /// The user's snippets and themes.
     pub(crate) texts: UserTextReader,
     /// Completed first steps that aren't in the settings yet.

@@ -133,7 +133,10 @@ impl AppWindow {
             self.run_command(ctx, what);
             return true;
         }
-        if self.search_panel_key(ctx, key, modifiers) {
+        let mut actions = Vec::new();
+        let is_used = self.dock.search_panel_key(&mut self.panes, ctx, (key, modifiers), &mut actions);
+        self.perform_actions(ctx, actions);
+        if is_used {
             return true;
         }
         if self.panes.view.is_some() {

@@ -180,6 +180,20 @@ impl PaneState {
         });
     }
 
+    /// Presses a key that moves by wrapped lines, at most as often as a command may.
+    fn vim_repeat_key(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        key: Key,
+        times: usize,
+    ) {
+        for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+            self.write(host, notices, ctx, |editor, world| editor.key(key, Modifiers::NONE, world), false);
+        }
+    }
+
     /// Replaces a range of the note, with the note's line endings. The caret moves to `at`.
     pub(crate) fn replace_text(
         &mut self,
@@ -479,15 +493,7 @@ impl AppWindow {
             }),
             VimAction::Rows { down, times } => {
                 let key = if down { Key::ArrowDown } else { Key::ArrowUp };
-                for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.panes.write(
-                        &mut self.host,
-                        &mut self.notices,
-                        ctx,
-                        |editor, world| editor.key(key, none, world),
-                        false,
-                    );
-                }
+                self.panes.vim_repeat_key(&mut self.host, &mut self.notices, ctx, key, times);
             }
             VimAction::Page { pages } => {
                 _ = self.panes.write(&mut self.host, &mut self.notices, ctx, |_, _| KeyOutcome::Page(pages), false)
@@ -499,15 +505,7 @@ impl AppWindow {
             VimAction::Screen { part, further } => {
                 self.panes.vim_page(&self.host, ctx, |page, editor, world| page.go_to_part(part, editor, world));
                 let key = if part < 0.5 { Key::ArrowDown } else { Key::ArrowUp };
-                for _ in 0..further.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.panes.write(
-                        &mut self.host,
-                        &mut self.notices,
-                        ctx,
-                        |editor, world| editor.key(key, none, world),
-                        false,
-                    );
-                }
+                self.panes.vim_repeat_key(&mut self.host, &mut self.notices, ctx, key, further);
                 self.panes.vim_place(&self.host, ctx, indent);
             }
             VimAction::Copy(text) => ctx.copy_text(text),

@@ -21,7 +21,7 @@ pub enum McpOauthGrant {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpOauthConfig {
-    /// Who signs in.
+    /// The OAuth grant: a user or the program itself signs in.
     pub grant: McpOauthGrant,
     /// The id of a registered client, or the `https` address of a document that describes the client.
     pub client_id: Option<String>,

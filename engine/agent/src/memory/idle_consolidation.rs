@@ -16,7 +16,7 @@ pub struct IdleConsolidation {
 }
 
 impl IdleConsolidation {
-    /// Handles that a run has ended. Delegated runs don't count, since the run that waits for them goes on, nor do
+    /// Handles that a run has ended. Delegated runs don't count, since the run that waits for them continues, nor do
     /// those of memory agents.
     pub fn on_run_ended(&mut self, about: &RunAbout) {
         let ended = about.ended.filter(|_| requesting_run(about.origin).is_none() && !is_memory_agent(&about.agent));
@@ -25,7 +25,7 @@ impl IdleConsolidation {
         }
     }
 
-    /// Takes the volumes that are due now. Where agents still work, the time begins anew. Also returns when the next
+    /// Takes the volumes that are due now. Where agents still work, the time begins again. Also returns when the next
     /// one is due.
     pub fn take_due(&mut self, now: i64, busy: &BTreeSet<DocId>) -> (Vec<DocId>, Option<i64>) {
         for (volume, at) in &mut self.due {

@@ -39,7 +39,7 @@ pub struct LastTraceRun {
     /// Whether it was a replay; otherwise a model did the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_replay: bool,
-    /// What was asked for.
+    /// The goal of the run.
     pub goal: String,
     /// Path of the note that was open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub enum EditRefusal {
     /// The new text has a number that the run found, so that it would be out of date next time.
     #[error("it has “{word}”, which the run found")]
     Finding {
-        /// What was found.
+        /// The word that counts as a finding.
         word: String,
     },
     /// The new text has a secret.
@@ -109,7 +109,7 @@ struct WrittenFile {
     step: usize,
     /// Path in the run's volume.
     path: String,
-    /// What was written.
+    /// The text that the run wrote.
     text: String,
     /// Whether that was the whole text of the file.
     is_whole: bool,
@@ -193,7 +193,7 @@ impl RunTrace {
     }
 
     /// Learns from edits of what the last run wrote. `now` returns the current text of a file; `None` if it isn't
-    /// there or if somebody else than the user changed it. Returns whether the trace has changed. Doing it again
+    /// there or if someone else than the user changed it. Returns whether the trace has changed. Doing it again
     /// changes nothing, and an edit that was taken back no longer counts.
     pub fn review_edits(&mut self, now: &dyn Fn(&str) -> Option<String>, at: &str) -> bool {
         let Some(last) = self.last_run.clone() else { return false };
@@ -250,7 +250,7 @@ impl RunTrace {
 struct ChangedRegion {
     old: Range<usize>,
     new: Range<usize>,
-    /// Whether a value stands in it.
+    /// Whether a value is in it.
     has_value: bool,
 }
 

@@ -204,30 +204,8 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     if goal.tokens.is_empty() || about.prompt.len() > super::goal::MAX_GOAL_BYTES {
         return Err(TraceLearnError::UnusableGoal);
     }
-    let calls = completed_calls(lived.steps, lived.approvals, lived.changes);
+    let calls = repeatable_calls(lived)?;
     let facts = |tool: &str| lived.tools.get(tool);
-    // A page may be another one by then, and names of its elements hold for one document only.
-    let is_interactive = |tool: BuiltInTool| INTERACTIVE_TOOLS.contains(&tool) || tool.is_for_browser();
-    let interacts = |call: &&CompletedCall| BuiltInTool::from_name(&call.tool).is_some_and(is_interactive);
-    if let Some(call) = calls.iter().find(interacts) {
-        return Err(TraceLearnError::InteractiveTool { tool: call.tool.clone() });
-    }
-    let calls = without_redundant_calls(calls, lived.tools);
-    if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
-        return Err(TraceLearnError::FailedCall { tool: call.tool.clone() });
-    }
-    if let Some(call) = calls.iter().find(|call| facts(&call.tool).is_none()) {
-        return Err(TraceLearnError::MissingTool { tool: call.tool.clone() });
-    }
-    if calls.is_empty() {
-        return Err(TraceLearnError::NoCalls);
-    }
-    let given = |call: &CompletedCall| serde_json::to_string(&call.arguments).unwrap_or_default();
-    let secret =
-        |text: &str| secrets::contains_mask(text) || matches!(secrets::mask_known_secrets(text), Cow::Owned(_));
-    if secret(&about.prompt) || calls.iter().any(|call| secret(&given(call))) {
-        return Err(TraceLearnError::HoldsSecret);
-    }
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
     let candidates = slot_candidates(&goal, lived.note);
     let pinned = pinned_values(&candidates, &calls);
@@ -258,26 +236,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
         let mut step =
             TraceStep { tool: call.tool.clone(), schema: facts.schema.clone(), input, ..TraceStep::default() };
         if let Some(path) = call.arguments.get("path").and_then(Value::as_str) {
-            let place = match step.input.get("path") {
-                Some(Value::String(place)) => place.clone(),
-                _ => path.to_owned(),
-            };
-            let there = lived.there.contains(path);
-            match (call.created, BuiltInTool::from_name(&call.tool)) {
-                (true, _) => {
-                    step.free.push(place.clone());
-                    if there {
-                        step.leaves.push(place);
-                    }
-                    made.insert(path.to_owned());
-                }
-                (false, Some(BuiltInTool::DeleteFile)) if !there => {
-                    step.needs.push(place.clone());
-                    step.removes.push(place);
-                }
-                (false, _) if there || made.contains(path) => step.needs.push(place),
-                (false, _) => {}
-            }
+            add_path_conditions(&mut step, call, path, lived.there.contains(path), &mut made);
         }
         steps.push(step);
     }
@@ -315,24 +274,10 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
             let kept = pinned.contains(&candidate.slot.name);
             !kept && contains_remnant(&candidate.slot, &of_answer)
         });
-    let spent = about.spent;
-    let secs = about.ended.unwrap_or(about.start_time).saturating_sub(about.start_time).max(0) as f64 / 1_000.0;
-    let slow: u64 = lived.steps.iter().filter(|step| step.spent.is_none()).filter_map(|step| step.duration).sum();
     let slots: Vec<TraceSlot> =
         candidates.into_iter().map(|candidate| candidate.slot).filter(|slot| !pinned.contains(&slot.name)).collect();
     let mut trace = RunTrace {
-        known: TraceMetadata {
-            kind: "trace".to_owned(),
-            goal_text: about.prompt.trim().to_owned(),
-            created_at: iso_timestamp(about.ended.unwrap_or(about.start_time)),
-            estimated_time_secs: slow as f64 / 1_000.0,
-            learned_tokens: spent.input_tokens.saturating_add(spent.output_tokens),
-            learned_usd: spent.cost.unwrap_or(0.0),
-            learned_secs: secs,
-            agent: about.agent.clone(),
-            learned_from: lived.run.to_owned(),
-            ..TraceMetadata::default()
-        },
+        known: learned_metadata(lived),
         slots,
         steps,
         answer: answer.filter(|_| !stale),
@@ -340,6 +285,85 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     };
     trace.known.goal_signature = trace.goal_signature();
     Ok(trace)
+}
+
+/// Returns the calls of a run that a trace repeats.
+fn repeatable_calls(lived: &CompletedRun<'_>) -> Result<Vec<CompletedCall>, TraceLearnError> {
+    let calls = completed_calls(lived.steps, lived.approvals, lived.changes);
+    let facts = |tool: &str| lived.tools.get(tool);
+    // A page may be another one by then, and names of its elements hold for one document only.
+    let is_interactive = |tool: BuiltInTool| INTERACTIVE_TOOLS.contains(&tool) || tool.is_for_browser();
+    let interacts = |call: &&CompletedCall| BuiltInTool::from_name(&call.tool).is_some_and(is_interactive);
+    if let Some(call) = calls.iter().find(interacts) {
+        return Err(TraceLearnError::InteractiveTool { tool: call.tool.clone() });
+    }
+    let calls = without_redundant_calls(calls, lived.tools);
+    if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
+        return Err(TraceLearnError::FailedCall { tool: call.tool.clone() });
+    }
+    if let Some(call) = calls.iter().find(|call| facts(&call.tool).is_none()) {
+        return Err(TraceLearnError::MissingTool { tool: call.tool.clone() });
+    }
+    if calls.is_empty() {
+        return Err(TraceLearnError::NoCalls);
+    }
+    let given = |call: &CompletedCall| serde_json::to_string(&call.arguments).unwrap_or_default();
+    let secret =
+        |text: &str| secrets::contains_mask(text) || matches!(secrets::mask_known_secrets(text), Cow::Owned(_));
+    if secret(&lived.about.prompt) || calls.iter().any(|call| secret(&given(call))) {
+        return Err(TraceLearnError::HoldsSecret);
+    }
+    Ok(calls)
+}
+
+/// Adds what a step expects of the file with this path, and what it leaves. `there`: whether the file is there after the
+/// run; `made`: the files that earlier steps create.
+fn add_path_conditions(
+    step: &mut TraceStep,
+    call: &CompletedCall,
+    path: &str,
+    there: bool,
+    made: &mut BTreeSet<String>,
+) {
+    let place = match step.input.get("path") {
+        Some(Value::String(place)) => place.clone(),
+        _ => path.to_owned(),
+    };
+    match (call.created, BuiltInTool::from_name(&call.tool)) {
+        (true, _) => {
+            step.free.push(place.clone());
+            if there {
+                step.leaves.push(place);
+            }
+            made.insert(path.to_owned());
+        }
+        (false, Some(BuiltInTool::DeleteFile)) if !there => {
+            step.needs.push(place.clone());
+            step.removes.push(place);
+        }
+        (false, _) if there || made.contains(path) => step.needs.push(place),
+        (false, _) => {}
+    }
+}
+
+/// Returns what a trace keeps of the run that it was learned from.
+fn learned_metadata(lived: &CompletedRun<'_>) -> TraceMetadata {
+    let about = lived.about;
+    let spent = about.spent;
+    let secs = about.ended.unwrap_or(about.start_time).saturating_sub(about.start_time).max(0) as f64 / 1_000.0;
+    let slow: u64 = lived.steps.iter().filter(|step| step.spent.is_none()).filter_map(|step| step.duration).sum();
+    TraceMetadata {
+        kind: "trace".to_owned(),
+        goal_text: about.prompt.trim().to_owned(),
+        created_at: iso_timestamp(about.ended.unwrap_or(about.start_time)),
+        estimated_time_secs: slow as f64 / 1_000.0,
+        learned_tokens: spent.input_tokens.saturating_add(spent.output_tokens),
+        learned_usd: spent.cost.unwrap_or(0.0),
+        learned_secs: secs,
+        agent: about.agent.clone(),
+        learned_from: lived.run.to_owned(),
+        ..TraceMetadata::default()
+    }
 }
 
 fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> {

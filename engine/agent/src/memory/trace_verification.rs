@@ -62,7 +62,7 @@ pub enum TraceVerificationError {
     Template {
         /// Number of the step, from 1.
         step: usize,
-        /// Why it can't.
+        /// Why its values can't be filled in.
         source: TemplateError,
     },
     /// A step expects another result.

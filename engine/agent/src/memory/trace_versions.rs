@@ -52,7 +52,7 @@ pub struct VersionOrigin {
     /// When it came to be, such as `2026-11-22T10:30:00Z`; empty for a first version: when the trace was learned.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub created_at: String,
-    /// How it came to be.
+    /// The reason for this version.
     pub reason: VersionReason,
     /// The run that it was learned from, or after which the user edited; empty for a first version: the trace's.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -64,7 +64,7 @@ const PATH_ARGUMENTS: [&str; 21] = [
 /// An entry of an agent's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanItem {
-    /// What will be done.
+    /// The step of the plan, in words.
     pub content: String,
     /// `pending`, `in_progress` or `completed`.
     pub status: &'static str,
@@ -83,7 +83,7 @@ pub struct ReportedCall {
     pub input: Option<Value>,
     /// Whether it succeeded.
     pub success: bool,
-    /// What it gave.
+    /// The call's result.
     pub text: String,
     /// Paths that it says it changed, in the project; none if it doesn't say, or if they aren't all.
     pub paths: Vec<String>,
@@ -121,7 +121,7 @@ pub enum AgentAction {
     },
     /// Do something inside of its own program.
     Permission {
-        /// What, in one line.
+        /// The call, in one line.
         title: String,
         /// Kind of work, such as `execute`.
         kind: String,

@@ -68,7 +68,7 @@ pub struct AgentPrompt {
     pub resumed: Option<ResumedSession>,
 }
 
-/// What an agent does.
+/// An event of an external agent's turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// It has begun, in a session with this id that it can take up later.
@@ -89,7 +89,7 @@ pub enum AgentEvent {
 pub struct AgentFailure {
     /// The agent's name.
     pub agent: String,
-    /// What happened.
+    /// The failure, in words.
     pub what: String,
     /// What the program printed about it, as a sentence; empty if it printed nothing.
     pub printed: String,

@@ -26,7 +26,7 @@ pub struct SessionKey {
 /// A session that a program keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptSession {
-    /// What it's of.
+    /// The conversation that the session belongs to.
     #[serde(flatten)]
     pub key: SessionKey,
     /// The program's own id.

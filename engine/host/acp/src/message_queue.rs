@@ -17,7 +17,7 @@ struct QueueState {
     is_cancelled: bool,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActionResult {
     /// Whether it was done.
@@ -26,7 +26,7 @@ pub struct ActionResult {
     pub text: String,
 }
 
-/// What comes next.
+/// The next event of the queue.
 pub(crate) enum QueueEvent {
     Message(IncomingMessage),
     /// Results of actions.

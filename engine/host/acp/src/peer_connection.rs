@@ -46,7 +46,7 @@ pub enum IncomingMessage {
 struct WaitingRequests {
     last_id: i64,
     senders: HashMap<i64, Sender<Result<Value, Error>>>,
-    /// The other end has gone; no answer comes any more.
+    /// The other end has gone; no answer comes.
     is_closed: bool,
 }
 

@@ -128,7 +128,7 @@ fn is_running(process: i32) -> bool {
 struct ProcessState {
     child: Option<Child>,
     profile: Option<ProfileFolder>,
-    /// Why it was killed.
+    /// Why the process was killed.
     why: Option<String>,
     last_used: Instant,
     is_busy: bool,

@@ -51,7 +51,7 @@ pub(crate) struct DevToolsEvent {
 #[derive(Default)]
 struct PipeState {
     last_id: u64,
-    /// Commands whose answer somebody waits for.
+    /// Commands whose answer someone waits for.
     waiting: HashMap<u64, Option<Result<Value, PipeFailure>>>,
     has_ended: bool,
 }

@@ -37,7 +37,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a site may take to answer.
 pub const NAVIGATION_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a call waits for a page that goes on loading.
+/// How long a call waits for a page that continues loading.
 pub const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the browser may take for a single command.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(15);
@@ -91,7 +91,7 @@ pub enum BrowserRequest {
     /// Reads the page.
     #[serde(rename = "browser_read")]
     Read {
-        /// What of it.
+        /// The form in which the page is read.
         #[serde(rename = "as", default)]
         form: PageForm,
         /// The first line to show, from 1.
@@ -101,7 +101,7 @@ pub enum BrowserRequest {
     /// Does something to an element.
     #[serde(rename = "browser_act")]
     Act {
-        /// What is done.
+        /// The action on the page.
         action: PageAction,
         /// Name of the element in the tree, such as `e12`.
         #[serde(rename = "ref", default)]
@@ -113,7 +113,7 @@ pub enum BrowserRequest {
     /// Moves in the page, or between pages that were opened.
     #[serde(rename = "browser_go")]
     Go {
-        /// What is done.
+        /// The kind of move.
         action: PageMove,
         /// Seconds to wait.
         #[serde(default)]
@@ -122,7 +122,7 @@ pub enum BrowserRequest {
     /// Lists, creates, selects and closes tabs.
     #[serde(rename = "browser_tabs")]
     Tabs {
-        /// What is done.
+        /// The operation on tabs.
         action: TabAction,
         /// Number of the tab.
         #[serde(default)]
@@ -131,13 +131,13 @@ pub enum BrowserRequest {
     /// Takes a picture of the page, or prints it.
     #[serde(rename = "browser_save")]
     Save {
-        /// What is made.
+        /// The kind of file.
         #[serde(rename = "as")]
         form: PageFile,
     },
 }
 
-/// How a page is read.
+/// A form in which a page is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageForm {
@@ -162,7 +162,7 @@ pub enum PageAction {
     Press,
 }
 
-/// How the view moves.
+/// A move in the history or of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageMove {
@@ -180,7 +180,7 @@ pub enum PageMove {
     Wait,
 }
 
-/// What is done to tabs.
+/// An operation on tabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TabAction {
@@ -225,7 +225,7 @@ pub struct BrowserSetup {
     pub memory_bytes: u64,
 }
 
-/// What a call gives.
+/// The answer to a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BrowserAnswer {
     /// What the page says, and what happened.
@@ -288,7 +288,7 @@ pub enum BrowserError {
     /// Something took too long.
     #[error("{what} took longer than {secs} s", secs = limit.as_secs())]
     TimedOut {
-        /// What did.
+        /// The operation that took too long.
         what: String,
         /// The limit.
         limit: Duration,
@@ -336,9 +336,9 @@ pub enum BrowserError {
     /// Something of the system failed.
     #[error("{what} failed ({source})")]
     System {
-        /// What did.
+        /// The operation that failed.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },

@@ -123,7 +123,7 @@ fn resolve_host(
 ) -> Result<Vec<SocketAddr>, BrowserError> {
     let (tell, told) = channel();
     let (host, port) = (origin.host.clone(), origin.port);
-    // Nobody may wait any more.
+    // By then nobody may be waiting.
     std::thread::spawn(move || _ = tell.send(resolver(&host, port)));
     let until = Instant::now() + COMMAND_TIMEOUT;
     loop {
@@ -354,7 +354,7 @@ impl<'a> OpenTab<'a> {
         Ok(work(tab))
     }
 
-    /// Waits until the page loads nothing and no file is on its way. A page that goes on loading is used as it is.
+    /// Waits until the page loads nothing and no file is on its way. A page that continues loading is used as it is.
     fn settle(&self, most: Duration) -> Result<(), BrowserError> {
         let until = Instant::now() + most;
         let mut quiet_since = Instant::now();

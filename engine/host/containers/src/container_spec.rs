@@ -20,7 +20,7 @@ const MAX_USER_PROCESSES: i64 = 16_384;
 /// Size in bytes of a file that a container writes, where the configuration names no limit.
 const DEFAULT_FILE_BYTES: u64 = 1 << 30;
 
-/// Whose a container is.
+/// The workspace and run that own a container.
 #[derive(Clone, Debug)]
 pub(crate) struct ContainerOwner {
     /// The process, as the ledger names it.

@@ -100,7 +100,7 @@ pub enum ContainerRequest {
         /// Whether it may use the network.
         #[serde(default)]
         network: bool,
-        /// Whether it goes on after the call.
+        /// Whether it continues after the call.
         #[serde(default)]
         background: bool,
         /// Time limit in seconds.
@@ -132,7 +132,7 @@ pub enum ContainerRequest {
     End {
         /// Name or id of the container.
         container: String,
-        /// What is done.
+        /// Whether it is only stopped.
         action: EndAction,
     },
 }
@@ -164,7 +164,7 @@ impl ContainerRequest {
     }
 }
 
-/// What a call gives.
+/// The answer to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerAnswer {
     /// Whether the command ended with exit code 0, or the request was carried out.
@@ -196,7 +196,7 @@ pub enum ContainerError {
          one as containers.socket in config.yaml"
     )]
     Remote {
-        /// Where it's said.
+        /// Where the address is configured.
         setting: &'static str,
         /// The address.
         address: String,
@@ -209,15 +209,15 @@ pub enum ContainerError {
     Connect {
         /// The socket.
         socket: PathBuf,
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
     /// The engine refuses a request, or answers what nobody understands.
     #[error("the container engine failed at {what}: {why}")]
     Engine {
-        /// What was asked for.
+        /// The request that failed.
         what: &'static str,
-        /// What it says.
+        /// The engine's message.
         why: String,
     },
     /// The call was canceled.
@@ -226,7 +226,7 @@ pub enum ContainerError {
     /// Something took too long.
     #[error("{what} took longer than {secs} s", secs = limit.as_secs())]
     TimedOut {
-        /// What did.
+        /// The request that took too long.
         what: &'static str,
         /// The limit.
         limit: Duration,
@@ -249,9 +249,9 @@ pub enum ContainerError {
     /// Something of the system failed.
     #[error("{what} failed ({source})")]
     System {
-        /// What did.
+        /// The operation that failed.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },

@@ -16,7 +16,7 @@ use store::disk::BlobStore;
 /// What to adopt, and how.
 #[derive(Clone, Debug)]
 pub struct AdoptRequest {
-    /// Which changes.
+    /// The changes to adopt.
     pub selection: ChangeSelection,
     /// Version of the changes that the user has seen ([`ForkChanges::version`](crate::ForkChanges::version)): others
     /// aren't adopted. `None` for those that the fork has by then.

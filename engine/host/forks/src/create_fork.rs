@@ -26,7 +26,7 @@ const MAX_NAMED_FILES: usize = 200;
 #[cfg(unix)]
 const PRIVATE_FOLDER_MODE: u32 = 0o700;
 
-/// What to fork.
+/// The arguments for a new fork.
 #[derive(Clone, Copy, Debug)]
 pub struct ForkRequest<'a> {
     /// The fork's name; `None` for one that is made of the prompt.

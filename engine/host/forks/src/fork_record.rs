@@ -24,7 +24,7 @@ const MAX_NAME_WORDS: usize = 4;
 /// Prefix of the branches of forks.
 const BRANCH_PREFIX: &str = "tracebook/fork-";
 
-/// How far a fork is.
+/// The phase of a fork's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForkPhase {
@@ -130,11 +130,11 @@ pub struct AdoptionStep {
 /// A change of the project by a fork.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdoptionRecord {
-    /// What it is.
+    /// The kind of adoption.
     pub kind: AdoptionKind,
     /// When it began, in milliseconds since 1970.
     pub at: i64,
-    /// How far it is.
+    /// The last phase that it reached.
     pub phase: AdoptionPhase,
     /// The files that it writes.
     pub steps: Vec<AdoptionStep>,
@@ -164,7 +164,7 @@ pub struct ForkRecord {
     pub project: PathBuf,
     /// When the fork was made, in milliseconds since 1970.
     pub created: i64,
-    /// How far it is.
+    /// The last phase that it reached.
     pub phase: ForkPhase,
     /// The branch; `None` without Git.
     pub git: Option<ForkBranch>,
@@ -172,7 +172,7 @@ pub struct ForkRecord {
     pub files: usize,
     /// Size of copied files in bytes.
     pub bytes: u64,
-    /// What wasn't copied.
+    /// The files that weren't copied.
     pub left_out: LeftOutFiles,
     /// Changes of the project by this fork, oldest first.
     pub adoptions: Vec<AdoptionRecord>,

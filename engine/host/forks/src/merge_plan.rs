@@ -27,7 +27,7 @@ pub enum ConflictPreference {
 pub struct AdoptConflict {
     /// Path in the project.
     pub path: String,
-    /// What is in conflict.
+    /// The conflict, in words.
     pub why: String,
     /// The lines in conflict: `ours` are the project's, `theirs` the fork's.
     pub regions: Vec<TextConflict>,

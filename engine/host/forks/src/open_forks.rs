@@ -44,7 +44,7 @@ pub struct ForkWish<'a> {
     pub volume: DocId,
     /// A note of the project that the question is about.
     pub note: Option<DocId>,
-    /// Whether a fork with this name may exist, because its session goes on.
+    /// Whether a fork with this name may exist, because its session continues.
     pub may_exist: bool,
     /// Maximum size of the files in bytes.
     pub limit_bytes: u64,
@@ -65,7 +65,7 @@ pub struct PreparedFork {
     pub note: Option<DocId>,
 }
 
-/// How far a fork is.
+/// The state of a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkState {
     /// Making it was interrupted.
@@ -91,7 +91,7 @@ pub enum ForkState {
 pub struct ForkOverview {
     /// Its record.
     pub fork: ForkRecord,
-    /// How far it is.
+    /// The fork's state.
     pub state: ForkState,
     /// Its runs, oldest first.
     pub runs: Vec<(DocId, RunSummary)>,
@@ -113,7 +113,7 @@ impl ForkOverview {
 /// Which changes of a fork are adopted, and how.
 #[derive(Clone, Debug)]
 pub struct AdoptionChoice {
-    /// Which changes.
+    /// The changes to adopt.
     pub selection: ChangeSelection,
     /// Version of the changes that the user has seen; see [`AdoptRequest::seen`].
     pub seen: Option<String>,
@@ -211,7 +211,7 @@ impl OpenForks {
         self.store.changes(fork)
     }
 
-    /// Makes the fork, or finds it if its session goes on, and opens it.
+    /// Makes the fork, or finds it if its session continues, and opens it.
     ///
     /// # Errors
     /// Returns an error if it can't be made or opened. Nothing is left then of a fork that can't be made.

@@ -30,7 +30,7 @@ pub enum AgentGitError {
         file: String,
         /// Name of the filter.
         filter: String,
-        /// What Git says.
+        /// Git's error.
         why: GitProgramError,
     },
     /// An error of the repository.

@@ -43,7 +43,7 @@ impl ClonePlace {
         self.folder.join("files")
     }
 
-    /// Gives the clone its name, unless there's something of that name now.
+    /// Gives the clone its name, unless there's something with that name now.
     pub(crate) fn finish(self, target: &Path) -> io::Result<()> {
         rename_folder(&self.files(), target)
     }

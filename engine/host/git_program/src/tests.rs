@@ -2,6 +2,7 @@
 
 use super::*;
 use std::fs;
+use std::process::Command;
 
 /// A bare remote and two clones of it.
 struct Place {

@@ -18,7 +18,7 @@ pub enum GitHubError {
     /// This isn't a repository of the API's host.
     #[error("This isn't a repository of {host}: {given}. Write OWNER/NAME, or the address of its page.")]
     Address {
-        /// What was given.
+        /// The address that the user gave.
         given: String,
         /// Name of the web site.
         host: String,
@@ -40,7 +40,7 @@ pub enum GitHubError {
     NotFound {
         /// The API's host.
         host: String,
-        /// What was requested.
+        /// The object that was requested.
         what: String,
         /// Whether a token was sent.
         has_token: bool,
@@ -108,7 +108,7 @@ pub enum GitHubError {
     Malformed {
         /// The host.
         host: String,
-        /// What is wrong.
+        /// The error in the answer.
         why: String,
     },
     /// Too much for the API.
@@ -161,7 +161,7 @@ pub enum GitHubError {
     Record {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in the record.
         why: String,
     },
     /// Refused, with the reason as a sentence.

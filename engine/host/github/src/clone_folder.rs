@@ -23,7 +23,7 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// Maximum size of such a file in bytes.
 const MAX_LFS_POINTER_BYTES: usize = 1_024;
 
-/// What a clone has got.
+/// The outcome of a clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloneSummary {
     /// Name of the branch.

@@ -26,7 +26,7 @@ const MAX_MERGED_BYTES: usize = 16 << 20;
 /// Maximum number of second versions of one file.
 const MAX_SECOND_VERSIONS: usize = 100;
 
-/// What a pull has done.
+/// The outcome of a pull.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullSummary {
     /// Whether there was anything new.
@@ -152,7 +152,7 @@ struct PlannedMerge {
     theirs: TreeFile,
 }
 
-/// What a pull will do.
+/// The steps of a pull.
 #[derive(Default)]
 struct PullPlan {
     keep_conflicts: bool,

@@ -189,7 +189,7 @@ impl StorageThread {
                     StorageWork::ReadRecords(prefix, answer) => {
                         let read = self.reader.metas_with_prefix(&prefix);
                         let read = read.map(|all| all.into_iter().map(|(_, value)| value).collect());
-                        // Nobody waits any more if the connection has ended.
+                        // Nobody waits if the connection has ended.
                         let _ = answer.send(read.map_err(|error| StoreFailure(error.to_string())));
                     }
                     StorageWork::WriteRecord(key, value, answer) => {

@@ -194,7 +194,7 @@ pub enum McpError {
     ClientRefused {
         /// Name of the server.
         server: String,
-        /// What happened.
+        /// The failure, in words.
         why: String,
     },
     /// The server doesn't do what it's asked for before the user has opened pages.
@@ -230,9 +230,9 @@ pub enum McpError {
     /// A prompt or resource holds nothing that a model can read.
     #[error("{what} {why}; a message can include text only")]
     NotText {
-        /// What was read.
+        /// The name of the resource.
         what: String,
-        /// What it holds.
+        /// The kind of its content.
         why: String,
     },
     /// The thread that performs requests has ended.

@@ -37,7 +37,7 @@ pub trait ServerRequestUser: Send + Sync + 'static {
     /// Passes a form on to the user, and returns its id.
     fn fill_in(&self, form: UserForm, answer: FormAnswerSender) -> String;
 
-    /// Withdraws a request that the server doesn't wait for any more.
+    /// Withdraws a request that the server no longer waits for.
     fn withdraw(&self, request: &str);
 }
 

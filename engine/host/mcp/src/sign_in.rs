@@ -35,7 +35,7 @@ const DONE_PAGE: &str = "You can close this page and go back to Tracebook.";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct McpSignIn {
-    /// Who signs in.
+    /// The OAuth grant: a user or the program itself signs in.
     pub grant: McpOauthGrant,
     /// The id of a registered client, or the `https` address of a document that describes the client.
     pub client_id: Option<String>,

@@ -16,7 +16,7 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Somebody who can fill in forms.
+/// Someone who can fill in forms.
 pub trait FormUser: Send + Sync + 'static {
     /// Shows a form, and waits for the answer. If it's about a page, opens the page after the user has agreed.
     fn fill_in(&self, form: &UserForm) -> FormAnswer;

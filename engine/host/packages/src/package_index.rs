@@ -41,7 +41,7 @@ pub struct IndexedManifest {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What it's for.
+    /// The package's purpose, in a sentence.
     pub description: String,
     /// Its license.
     pub license: String,
@@ -100,7 +100,7 @@ impl IndexFile {
     }
 }
 
-/// Where an index is.
+/// The location of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexLocation {

@@ -42,7 +42,7 @@ pub struct InstalledPackage {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Where it came from.
+    /// The folder, archive or address that it was installed from.
     pub source: PackageSource,
     /// Hash of the package.
     pub hash: BlobHash,

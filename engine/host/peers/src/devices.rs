@@ -18,6 +18,19 @@ const DEVICES_FILE: &str = "devices.automerge";
 const DEVICES_LOCK_FILE: &str = "devices.lock";
 /// Maximum size of the file in bytes. A longer file isn't a list of devices.
 const MAX_DEVICES_FILE_BYTES: u64 = 4 << 20;
+/// Number of digits of a whole key.
+const MAX_KEY_DIGITS: usize = 64;
+
+/// Minimum number of digits of a key that stand for the device where orders of it are obeyed.
+pub const MIN_TRUSTED_KEY_DIGITS: usize = 16;
+
+/// Returns the digits of a key as people write it: in groups, in either case. `None` if they can't begin a key, or are
+/// too few to trust.
+pub fn trusted_key_digits(word: &str) -> Option<String> {
+    let digits = word.chars().filter(|letter| *letter != ' ').collect::<String>().to_lowercase();
+    let is_key = (MIN_TRUSTED_KEY_DIGITS..=MAX_KEY_DIGITS).contains(&digits.len());
+    (is_key && digits.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(digits)
+}
 
 /// Returns the current time in milliseconds since 1970.
 pub fn now_millis() -> i64 {

@@ -4,7 +4,7 @@ use crate::devices::PairedDevice;
 use crate::key::DeviceId;
 use std::collections::BTreeMap;
 
-/// Who signed a file.
+/// The signer of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileSigner {
     /// This device.

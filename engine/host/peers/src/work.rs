@@ -306,7 +306,7 @@ impl WorkClient {
         WorkClient { hub, entry, key }
     }
 
-    /// Sends a request and waits for the answer, for some seconds at most.
+    /// Sends a request and waits for the answer, for a few seconds at most.
     ///
     /// # Errors
     /// Returns an error if the hub can't be reached, or refuses.

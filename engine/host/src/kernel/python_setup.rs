@@ -107,7 +107,7 @@ pub struct SetupPlan {
 /// Error of a Python setup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupError {
-    /// What happened.
+    /// The failure, as a sentence.
     pub why: String,
     /// What to do about it.
     pub advice: String,

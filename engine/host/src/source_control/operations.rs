@@ -26,7 +26,7 @@ pub enum GitRequest {
     Hunks {
         /// Path relative to the folder.
         path: String,
-        /// What to do with them.
+        /// The operation on the hunks.
         action: HunkAction,
         /// The hunks and lines.
         choices: Vec<HunkChoice>,
@@ -37,7 +37,7 @@ pub enum GitRequest {
     Resolve {
         /// Path relative to the folder.
         path: String,
-        /// Which text to take.
+        /// The side to keep.
         choice: ConflictChoice,
         /// Number of the conflict in the file, from 1; `None` for a side's whole file, or for both sides of each.
         region: Option<usize>,

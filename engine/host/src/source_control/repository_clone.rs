@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How far a clone is.
+/// The phase of a clone in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClonePhase {
     /// Git works; its last line, which is untrusted.

@@ -41,7 +41,7 @@ pub(super) struct BlobExchange {
     named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
     /// The announced states, by outputs.
     shared_states: HashMap<DocId, AnnouncedState>,
-    /// Files of states that this device doesn't share any more, and that hubs may still have.
+    /// Files of states that this device no longer shares, and that hubs may still have.
     withdrawn: WithdrawnStates,
     /// States of other devices that are being fetched, by note.
     state_fetches: BTreeMap<DocId, StateFetch>,
@@ -348,7 +348,7 @@ impl BlobExchange {
         self.stale = true;
     }
 
-    /// Sets the files of a note's states that aren't shared any more.
+    /// Sets the files of a note's states that are no longer shared.
     pub(super) fn set_withdrawn(&mut self, note: DocId, files: BTreeSet<VolumeBlob>) {
         self.withdrawn.set(note, files);
         self.stale = true;

@@ -1,4 +1,4 @@
-//! Files of states that this device doesn't share any more, until each hub of their volume has deleted them.
+//! Files of states that this device no longer shares, until each hub of their volume has deleted them.
 
 use crate::kernel::science::{STATES_FOLDER, states_folder};
 use ::kernel_states::{StateError, WithdrawnFile, remove_withdrawn, withdrawn_files};
@@ -16,7 +16,7 @@ pub(super) struct WithdrawnStates {
     by_note: BTreeMap<DocId, BTreeSet<VolumeBlob>>,
     /// The hubs that have deleted a file, by their address.
     deleted_at: BTreeMap<VolumeBlob, BTreeSet<String>>,
-    /// Files that no hub has any more, and that are still in the notes' lists.
+    /// Files that no hub has, and that are still in the notes' lists.
     done: BTreeMap<DocId, Vec<VolumeBlob>>,
 }
 

@@ -24,12 +24,12 @@ const MAX_LISTED_ENTRIES: usize = 2_000;
 /// Number of retries if another program writes between our read and our write.
 const MAX_WRITE_TRIES: usize = 4;
 
-/// There's no file of that name.
+/// There's no file with that name.
 #[derive(Debug, thiserror::Error)]
 #[error("no such file or folder: {0}")]
 pub(super) struct MissingFileError(String);
 
-/// Returns whether an error means that there's no file of that name.
+/// Returns whether an error means that there's no file with that name.
 pub(super) fn is_missing(error: &anyhow::Error) -> bool {
     error.is::<MissingFileError>() || error.downcast_ref::<OpenRefusal>().is_some_and(OpenRefusal::is_missing)
 }

@@ -59,7 +59,7 @@ struct RunOutput {
     failed: bool,
 }
 
-/// What a run runs.
+/// A program that a tool runs.
 #[derive(Clone, Copy)]
 pub(super) enum RunProgram<'a> {
     /// Python code. Its process works in the folder.

@@ -75,7 +75,7 @@ impl ConflictKind {
     }
 }
 
-/// Which text to take.
+/// The side of a conflict to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictChoice {
     /// That of Git's ours.
@@ -104,7 +104,7 @@ pub struct ConflictRegion {
 pub struct FileConflict {
     /// Path relative to the folder, with `/` separators.
     pub path: String,
-    /// What both sides did.
+    /// The change on each side.
     pub kind: ConflictKind,
     /// Whether a side isn't text.
     pub is_binary: bool,

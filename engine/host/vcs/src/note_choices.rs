@@ -431,7 +431,7 @@ impl RepositoryFolder {
         let file = self.record_file();
         let new = file.with_extension(format!("{}.new", std::process::id()));
         let text: String = records.iter().map(|record| record.to_line() + "\n").collect();
-        // A link of this name, in a repository that somebody else has made, would lead elsewhere.
+        // A link of this name, in a repository that someone else has made, would lead elsewhere.
         let _ = std::fs::remove_file(&new); // what a crash has left, if anything
         let created = std::fs::File::options().write(true).create_new(true).open(&new);
         let written = created.and_then(|mut to| to.write_all(text.as_bytes()));

@@ -1,6 +1,6 @@
 //! What in a repository makes Git run programs or reach other places: its own settings, and those of its submodules.
 //!
-//! A repository that somebody else has made may have them to attack who works in it.
+//! A repository that someone else has made may have them to attack who works in it.
 
 use crate::errors::VcsError;
 use crate::repository_folder::RepositoryFolder;

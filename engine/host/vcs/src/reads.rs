@@ -12,7 +12,7 @@ pub const MAX_LISTED_REFERENCES: usize = 2_000;
 /// What is said where a remote is needed.
 const NO_REMOTE: &str = "the repository has no remote; `git remote add origin URL` adds one";
 
-/// The current branch, and how it stands to its remote.
+/// The current branch, and its state against its remote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct BranchState {
     /// Name of the branch; `None` if no branch is checked out.
@@ -109,7 +109,7 @@ pub struct TagInfo {
 }
 
 impl RepositoryFolder {
-    /// Returns the current branch and how it stands to its remote.
+    /// Returns the current branch and its state against its remote.
     ///
     /// # Errors
     /// Returns libgit2's error, here and in the methods below.

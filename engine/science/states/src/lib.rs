@@ -7,7 +7,7 @@
 //! - `heads`: the current state and branch, undone states that can be redone, and pinned states.
 //! - `shared`: says that the note's states go to other devices, and what was announced last. `incoming` holds what came
 //!   from another device until a kernel has checked it. `withdrawn` names files that hubs have to delete, because they
-//!   aren't shared any more.
+//!   are no longer shared.
 //! - `index`: the records of states, so that a lineage is read at once. A state in the index without a file was
 //!   thinned: its variables are recreated from the previous state, by running its cells.
 //!

@@ -197,7 +197,7 @@ fn withdraw_elsewhere(folder: &Path, volume: &str) -> Result<(), StateError> {
 }
 
 /// Describes a note's current state for the devices of this volume. `None`: it isn't shared with them, or there is no
-/// state. Hubs have to delete what was announced before and isn't needed any more, see [`crate::withdrawn_files`].
+/// state. Hubs have to delete what was announced before and is no longer needed, see [`crate::withdrawn_files`].
 ///
 /// # Errors
 /// Returns an error if a file can't be read or is damaged, or the state is too large.

@@ -1,4 +1,4 @@
-//! Files of states that this device has shared and doesn't share any more. Hubs are asked to delete them, which may
+//! Files of states that this device has shared and no longer shares. Hubs are asked to delete them, which may
 //! take until the hub is reachable again, so their names are kept in the note's folder.
 
 use std::collections::HashSet;
@@ -57,7 +57,7 @@ pub(crate) fn record_withdrawn<'a>(
     })
 }
 
-/// Removes files from a note's list that no hub has any more.
+/// Removes files from a note's list that no hub has.
 ///
 /// # Errors
 /// Returns an error if this can't be written. Hubs are then asked again later.

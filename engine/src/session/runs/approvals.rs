@@ -118,7 +118,7 @@ impl RunsState {
             self.record_run(turn, sync, id, record);
             return;
         };
-        // A run that was only read from disk continues if somebody decides about it, not when a time is over.
+        // A run that was only read from disk continues if someone decides about it, not when a time is over.
         let continues = run.is_awake || decision.by != DecisionMaker::Timeout || self.held.contains_key(&id);
         let changed = decision.arguments.is_some();
         if let Some(arguments) = decision.arguments {

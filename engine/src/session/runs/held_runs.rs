@@ -1,5 +1,5 @@
 //! Runs that this device carries out for another one, by the other device's policy. What they do is with the hub before
-//! it begins: if this device fails, the one that goes on with the run knows what was under way, and does nothing twice.
+//! it begins: if this device fails, the one that continues it knows what was under way, and does nothing twice.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -11,7 +11,7 @@ use agent::policy::ToolPolicy;
 use store::{DocId, RunOrigin};
 
 impl RunsState {
-    /// Lets this device carry out a run by its owner's policy; a run of another device is taken over and goes on.
+    /// Lets this device carry out a run by its owner's policy; a run of another device is taken over and continues.
     /// Without a policy, the run is given up: all work on it stops at once, and nothing is recorded.
     pub(in crate::session) fn hold_run(
         &mut self,

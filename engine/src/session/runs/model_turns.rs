@@ -10,16 +10,19 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::agent_definition::{AgentDefinition, SUMMARY_AGENT_PROMPT};
 use agent::config::DEFAULT_CONTEXT_TOKENS;
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context::{self, transcript};
 use agent::repetition::{self, is_looping};
+use agent::router::RoutingDecision;
 use agent::run_records::{AgentSetup, PROVIDER_LATENCIES_KEY};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
-use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
+use agent::{planner, prompt_quote, router, tool_call_parser, tool_catalog};
+use std::sync::Arc;
 use store::disk::RowWrite;
 use store::{
     AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
@@ -33,6 +36,66 @@ const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
 const MAX_PROMPT_NAME_CHARS: usize = 300;
 /// Maximum length of a todo in prompts, in characters.
 const MAX_PROMPT_TODO_CHARS: usize = 1_000;
+
+/// A request to a model, before it's fitted into the model's context.
+struct ModelDraft {
+    setup: Arc<AgentSetup>,
+    agent: AgentDefinition,
+    choice: RoutingDecision,
+    wants: Option<OrchestratorQuery>,
+    system: String,
+    messages: Vec<SessionMessage>,
+    tools: Vec<ToolSpec>,
+}
+
+/// Estimates the size of a request.
+fn request_tokens(system: &str, tools: &[ToolSpec], messages: &[SessionMessage]) -> u64 {
+    model_context::estimate_tokens(system)
+        + model_context::estimate_tool_tokens(tools)
+        + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>()
+}
+
+/// Removes tools for special work of which the prompt says nothing.
+fn remove_unmentioned_tools(tools: &mut Vec<ToolSpec>, prompt: &str) {
+    let (git, web) = (tool_catalog::mentions_git(prompt), tool_catalog::mentions_web(prompt));
+    let containers = tool_catalog::mentions_containers(prompt);
+    let components = tool_catalog::mentions_component(prompt);
+    tools.retain(|tool| match BuiltInTool::from_name(&tool.name) {
+        Some(BuiltInTool::ProposeComponent) => components,
+        Some(known) if known.is_for_git() => git,
+        Some(known) if known.is_for_browser() => web,
+        Some(known) if known.is_for_containers() => containers,
+        Some(_) | None => true,
+    });
+}
+
+/// Returns the text of an answer without calls, the calls in it, and why further ones can't be read.
+fn split_answer(
+    answer: &mut ModelResponse,
+    tools: &[ToolSpec],
+    is_program: bool,
+) -> (String, Vec<ToolCall>, Vec<String>) {
+    let (mut text, mut asked) = (std::mem::take(&mut answer.text), std::mem::take(&mut answer.calls));
+    let malformed = answer.malformed.iter();
+    let mut unreadable: Vec<String> =
+        malformed.map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300))).collect();
+    if asked.is_empty() && unreadable.is_empty() && !is_program {
+        // Models without native tool calls write calls into their answer.
+        let mut fenced = tool_call_parser::find_fenced_calls(&text);
+        if fenced.is_empty() {
+            let names = tools.iter().map(|tool| tool.name.as_str());
+            fenced = tool_call_parser::find_inline_calls(&text, names);
+        }
+        text = tool_call_parser::strip_fenced_calls(&text, &fenced);
+        for call in fenced {
+            match call.call {
+                Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
+                Err(why) => unreadable.push(why.to_string()),
+            }
+        }
+    }
+    (text, asked, unreadable)
+}
 
 impl RunsState {
     /// Returns the tools that a run may request: built-in tools, user tools, and tools of servers.
@@ -117,8 +180,7 @@ impl RunsState {
         };
         self.mask_messages(&mut messages);
         let tools = self.quote_tool_descriptions(tools);
-        let fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
-        let size = fixed + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
+        let size = request_tokens(&system, &tools, &messages);
         let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), agent.max_tokens);
         let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
             Ok(choice) => choice,
@@ -149,6 +211,22 @@ impl RunsState {
             let words = advice.map_or(words.clone(), |advice| format!("{words} {advice}"));
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
+        let draft = ModelDraft { setup, agent, choice, wants, system, messages, tools };
+        self.send_draft(turn, &files.volumes, sync, workspace, id, draft);
+    }
+
+    /// Fits a request into the model's context and sends it. If the branch is too long, a summary is requested first.
+    fn send_draft(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        draft: ModelDraft,
+    ) {
+        let ModelDraft { setup, agent, choice, wants, mut system, mut messages, mut tools } = draft;
+        let Some(run) = self.runs.get(&id) else { return };
         // Reserve room for the answer.
         let name = &choice.endpoint.provider;
         let provider = setup.config.llm.providers.get(name);
@@ -159,23 +237,13 @@ impl RunsState {
         let temperature = agent.temperature.or(provider.and_then(|provider| provider.temperature));
         let tool_choice = agent.tool_choice.filter(|_| wants.is_none());
         let tool_choice = tool_choice.map(|choice| choice.after_answers(run.about.iteration));
-        let (mut system, mut tools, mut fixed) = (system, tools, fixed);
         if room < SMALL_CONTEXT_TOKENS {
-            if agent.tools.is_none() && !tool_catalog::mentions_git(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_git));
-            }
-            if agent.tools.is_none() && !tool_catalog::mentions_web(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_browser));
-            }
-            if agent.tools.is_none() && !tool_catalog::mentions_containers(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_containers));
-            }
-            if agent.tools.is_none() && !tool_catalog::mentions_component(&run.about.prompt) {
-                tools.retain(|tool| !BuiltInTool::ProposeComponent.is_named(&tool.name));
+            if agent.tools.is_none() {
+                remove_unmentioned_tools(&mut tools, &run.about.prompt);
             }
             tools.iter_mut().for_each(ToolSpec::remove_volume_argument);
-            fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         }
+        let fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         let mut summary_of = model_context::messages_to_summarize(&messages, fixed, limit);
         if summary_of.is_empty() {
             model_context::truncate_to_fit(&mut messages, fixed, limit);
@@ -189,9 +257,9 @@ impl RunsState {
                 format!("Summarise this conversation.\n{}", transcript(&messages)),
                 turn.now.0,
             )];
-            (system, tools) = (agent_definition::SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
+            (system, tools) = (SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
         }
-        let watchdog = self.watchdog_limits(run);
+        let (watchdog, leading) = (self.watchdog_limits(run), is_orchestrated(run));
         let Some(run) = self.runs.get_mut(&id) else { return };
         let offers_tools = leading || !summary_of.is_empty() || !is_looping(&run.steps);
         if !offers_tools {
@@ -200,18 +268,17 @@ impl RunsState {
             messages = vec![SessionMessage::new(MessageId(0), MessageRole::User, words, turn.now.0)];
             tools = Vec::new();
         }
+        let cost = choice.cost.unwrap_or(0.0);
         run.next_call += 1;
         run.orchestrator.last_query = wants;
         let call = ModelCallId { run: id, number: run.next_call };
         let route = choice.describe_route();
-        let request_tokens = model_context::estimate_tokens(&system)
-            + model_context::estimate_tool_tokens(&tools)
-            + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
+        let request_tokens = request_tokens(&system, &tools, &messages);
         let price = setup.model_price(&choice.endpoint);
         let limits = watchdog.model_call(choice.endpoint.local);
         let patience_ms = super::watchdog::model_patience_ms(limits);
         run.live = Some(LiveModelCall {
-            cost: more,
+            cost,
             summary_of,
             request_tokens,
             price,
@@ -224,7 +291,7 @@ impl RunsState {
         let (endpoint, limits, program) = (choice.endpoint, Some(limits), None);
         let request =
             ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, tool_choice, limits, program };
-        self.notify_low_budgets(turn, &files.volumes, workspace, id, more); // before the list counts the call
+        self.notify_low_budgets(turn, volumes, workspace, id, cost); // before the list counts the call
         if self.runs.get(&id).is_some_and(|run| run.unsettled_usage().is_some()) {
             // If the program is killed before the answer is recorded, the call is still counted.
             self.record_run(turn, sync, id, RunRecord::default());
@@ -409,7 +476,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        (answer, live): (ModelResponse, &LiveModelCall),
+        (mut answer, live): (ModelResponse, &LiveModelCall),
     ) {
         let leading = self.runs.get(&id).is_some_and(is_orchestrated);
         // Agents can't call tools that they weren't offered.
@@ -424,28 +491,7 @@ impl RunsState {
         run.failed_providers.clear();
         run.about.iteration += 1;
         add_usage(&mut run.about.spent, answer.spent);
-        let mut text = answer.text;
-        let mut asked = answer.calls;
-        let mut unreadable: Vec<String> = answer
-            .malformed
-            .iter()
-            .map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300)))
-            .collect();
-        if asked.is_empty() && unreadable.is_empty() && !is_program {
-            // Models without native tool calls write calls into their answer.
-            let mut fenced = tool_call_parser::find_fenced_calls(&text);
-            if fenced.is_empty() {
-                let names = tools.iter().map(|tool| tool.name.as_str());
-                fenced = tool_call_parser::find_inline_calls(&text, names);
-            }
-            text = tool_call_parser::strip_fenced_calls(&text, &fenced);
-            for call in fenced {
-                match call.call {
-                    Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
-                    Err(why) => unreadable.push(why.to_string()),
-                }
-            }
-        }
+        let (mut text, mut asked, mut unreadable) = split_answer(&mut answer, &tools, is_program);
         let dropped = asked.len().saturating_sub(tool_call_parser::MAX_CALLS_PER_ANSWER);
         asked.truncate(tool_call_parser::MAX_CALLS_PER_ANSWER);
         for call in &mut asked {

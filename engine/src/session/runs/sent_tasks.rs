@@ -1,5 +1,5 @@
 //! Tasks of plans that other devices carry out. The program sends them and reports how they ended; a task whose worker
-//! was lost is taken back, and goes on here with what is known of it.
+//! was lost is taken back, and continues here with what is known of it.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -21,7 +21,7 @@ impl RunsState {
         self.children.contains_key(&run)
     }
 
-    /// Gives a plan what came of a task that another device carried out.
+    /// Gives a plan the result of a task that another device carried out.
     pub(in crate::session) fn finish_sent_task(
         &mut self,
         turn: &mut ApplyContext<'_>,

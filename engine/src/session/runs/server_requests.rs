@@ -30,7 +30,7 @@ use text::time::UnixMillis;
 /// What a server is told whose tool call has ended.
 const CALL_ENDED: &str = "The tool call has ended.";
 
-/// Returns the decision of an approval that nobody needs to decide any more.
+/// Returns the decision of an approval that nobody needs to decide.
 pub(super) fn cancelled_decision(now: UnixMillis) -> DecisionRecord {
     let (scope, by) = (DecisionScope::Once, DecisionMaker::Cancelled);
     DecisionRecord { allowed: false, scope, by, at: now.0, arguments: None, comment: None }

@@ -143,7 +143,7 @@ impl RunsState {
     fn begin_tool_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        all_files: &mut FilesState,
+        files: &mut FilesState,
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
@@ -153,23 +153,23 @@ impl RunsState {
         let (call, tool) = (call.as_str(), tool.as_str());
         let own = self.runs.get(&id)?.about.volume;
         // The user may have changed the arguments, or the configuration, since the call was checked.
-        if let Some(refused) = all_files.volumes.refuse_call(own, tool, arguments) {
+        if let Some(refused) = files.volumes.refuse_call(own, tool, arguments) {
             return Some(refused);
         }
-        let volume = match all_files.volumes.call_volume(own, arguments) {
+        let volume = match files.volumes.call_volume(own, arguments) {
             Ok(CallVolume::Known(volume)) => volume,
             Ok(CallVolume::System) if agent::system_volume::reads_memory_log(tool, arguments) => {
-                let volumes = &all_files.volumes;
+                let volumes = &files.volumes;
                 let roots = volumes.volumes().filter_map(|volume| volumes.memory_root(volume.id)).collect();
                 let job = ToolJob::MemoryLog { roots, lines: requested_lines(arguments) };
                 self.waiting_jobs.push((id, call.to_owned(), Box::new(job)));
-                self.step_waiting_jobs(turn, all_files);
+                self.step_waiting_jobs(turn, files);
                 return None;
             }
             Ok(CallVolume::System) => return Some(agent::system_volume::perform_call(tool, arguments)),
             Err(refused) => return Some(*refused),
         };
-        let Some(root) = all_files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
+        let Some(root) = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
             return Some(failed_outcome("the project's folder is not on this device"));
         };
         if let Some(why) = mask_write_refusal(tool, arguments) {
@@ -192,17 +192,17 @@ impl RunsState {
         let job = match BuiltInTool::from_name(tool) {
             Some(BuiltInTool::ReadFile) => {
                 let lines = requested_lines(arguments);
-                let note = all_files.volumes.find_file(volume, &path);
+                let note = files.volumes.find_file(volume, &path);
                 if let Some(note) = note {
-                    all_files.notes.record_notes_read(turn, id, &[note]);
+                    files.notes.record_notes_read(turn, id, &[note]);
                 }
                 // An open note may be ahead of its file.
-                if let Some(text) = note.and_then(|note| all_files.notes.open_text(note)) {
+                if let Some(text) = note.and_then(|note| files.notes.open_text(note)) {
                     // Mask before taking lines, because a truncated key isn't recognized.
                     let text = if text.len() <= MAX_FULLY_MASKED_NOTE_BYTES { self.mask_secrets(text) } else { text };
                     return Some(successful_outcome(line_range(&text, lines)));
                 }
-                ToolJob::Read { root, path: all_files.volumes.resolve_path(volume, &path), lines }
+                ToolJob::Read { root, path: files.volumes.resolve_path(volume, &path), lines }
             }
             Some(BuiltInTool::WriteFile) => {
                 let text = string_argument(arguments, "content").to_owned();
@@ -212,24 +212,13 @@ impl RunsState {
                         MAX_WRITTEN_TEXT_BYTES >> 20
                     )));
                 }
-                match all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note)) {
+                match files.volumes.find_note(volume, &path) {
                     Some(note) => {
-                        return self.begin_tool_note_job(
-                            turn,
-                            all_files,
-                            sync,
-                            chore(note, ToolNoteJobKind::Write(text)),
-                        );
+                        return self.begin_tool_note_job(turn, files, sync, chore(note, ToolNoteJobKind::Write(text)));
                     }
                     None if FileKind::from_path(&path).is_text() => {
-                        return Some(self.create_note_for_call(
-                            turn,
-                            all_files,
-                            sync,
-                            (id, call),
-                            (volume, &path),
-                            &text,
-                        ));
+                        let place = (volume, path.as_str());
+                        return Some(self.create_note_for_call(turn, files, sync, (id, call), place, &text));
                     }
                     None => ToolJob::Replace { root, path, text, expected: None },
                 }
@@ -239,19 +228,15 @@ impl RunsState {
                     string_argument(arguments, "old_content").to_owned(),
                     string_argument(arguments, "new_content").to_owned(),
                 );
-                match all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note)) {
+                match files.volumes.find_note(volume, &path) {
                     Some(note) => {
-                        return self.begin_tool_note_job(
-                            turn,
-                            all_files,
-                            sync,
-                            chore(note, ToolNoteJobKind::Edit { old, new }),
-                        );
+                        let edit = chore(note, ToolNoteJobKind::Edit { old, new });
+                        return self.begin_tool_note_job(turn, files, sync, edit);
                     }
                     None => ToolJob::Amend { root, path, old, new },
                 }
             }
-            Some(BuiltInTool::DeleteFile) => match all_files.volumes.find_file(volume, &path) {
+            Some(BuiltInTool::DeleteFile) => match files.volumes.find_file(volume, &path) {
                 Some(file) => {
                     self.tool_note_jobs.push(chore(file, ToolNoteJobKind::Delete));
                     return None;
@@ -259,40 +244,27 @@ impl RunsState {
                 None => ToolJob::Remove { root, path },
             },
             Some(BuiltInTool::RunCell) => {
-                let Some(note) =
-                    all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
-                else {
-                    let near = all_files.volumes.closest_sentence(own, arguments);
+                let Some(note) = files.volumes.find_note(volume, &path) else {
+                    let near = files.volumes.closest_sentence(own, arguments);
                     return Some(failed_outcome(format!("There is no note {path}.{near}")));
                 };
                 let number = number_argument(arguments, "cell").unwrap_or(1) as usize;
-                return self.begin_tool_note_job(
-                    turn,
-                    all_files,
-                    sync,
-                    chore(note, ToolNoteJobKind::RunCell { number, execution: None }),
-                );
+                let run_cell = chore(note, ToolNoteJobKind::RunCell { number, execution: None });
+                return self.begin_tool_note_job(turn, files, sync, run_cell);
             }
             Some(BuiltInTool::NoteCommand) => {
-                let Some(note) =
-                    all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
-                else {
+                let Some(note) = files.volumes.find_note(volume, &path) else {
                     return Some(failed_outcome(format!("there is no note {path}")));
                 };
                 let command = match string_argument(arguments, "name").parse() {
                     Ok(command) => command,
                     Err(UnknownCommand) => return Some(failed_outcome(UnknownCommand.to_string())),
                 };
-                return self.begin_tool_note_job(
-                    turn,
-                    all_files,
-                    sync,
-                    chore(note, ToolNoteJobKind::RunCommand(command)),
-                );
+                return self.begin_tool_note_job(turn, files, sync, chore(note, ToolNoteJobKind::RunCommand(command)));
             }
             Some(BuiltInTool::AgentPermission) => return Some(successful_outcome("Allowed.")),
             Some(BuiltInTool::McpSampling) => {
-                return self.begin_sampling(turn, &all_files.volumes, workspace, (id, call), arguments);
+                return self.begin_sampling(turn, &files.volumes, workspace, (id, call), arguments);
             }
             Some(BuiltInTool::McpForm) => return self.answer_form((id, call), arguments),
             Some(BuiltInTool::AgentReport) => match agent::program_reports::report_job(id, root, arguments) {
@@ -302,7 +274,7 @@ impl RunsState {
             Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
             Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
             Some(BuiltInTool::AskAgent) => {
-                return self.delegate(turn, all_files, sync, workspace, (id, call), arguments);
+                return self.delegate(turn, files, sync, workspace, (id, call), arguments);
             }
             Some(BuiltInTool::RunAgent) => match self.python_job(id, root, arguments) {
                 Some(job) => job,
@@ -316,7 +288,7 @@ impl RunsState {
             Some(BuiltInTool::Search) => ToolJob::Search {
                 query: string_argument(arguments, "query").to_owned(),
                 limit: number_argument(arguments, "limit").unwrap_or(8) as usize,
-                fork: all_files.volumes.fork_name(volume),
+                fork: files.volumes.fork_name(volume),
             },
             Some(BuiltInTool::Shell) => {
                 let command = string_argument(arguments, "command").to_owned();
@@ -334,29 +306,11 @@ impl RunsState {
             Some(BuiltInTool::GitBlame) => ToolJob::Git { root, what: GitJob::Blame { path } },
             Some(git) if git.is_for_git() => match git_call_job(git, arguments) {
                 Some(GitCallJob::InProcess(what)) => ToolJob::Git { root, what },
-                Some(GitCallJob::ByProgram(what)) => {
-                    let policy = self.policy_of(id);
-                    let web = WebAccess { hosts: policy.hosts, restricted: policy.restricted };
-                    ToolJob::GitProgram { root, what, web }
-                }
+                Some(GitCallJob::ByProgram(what)) => ToolJob::GitProgram { root, what, web: self.web_access(id) },
                 None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
             },
-            Some(BuiltInTool::FetchUrl) => {
-                let url = string_argument(arguments, "url").to_owned();
-                let run = self.runs.get(&id)?;
-                let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
-                let inside = allowed_private_addresses(&url, &pending.facts);
-                ToolJob::Fetch { url, hosts: self.policy_of(id).hosts, inside }
-            }
-            Some(browsing) if browsing.is_for_browser() => {
-                let run = self.runs.get(&id)?;
-                let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
-                let inside = allowed_private_addresses(string_argument(arguments, "url"), &pending.facts);
-                let policy = self.policy_of(id);
-                let web = WebAccess { hosts: policy.hosts, restricted: policy.restricted };
-                let program = self.setup().and_then(|setup| setup.config.browser.program.clone()).map(PathBuf::from);
-                let (tool, arguments) = (tool.to_owned(), arguments.clone());
-                ToolJob::Browser { run: id, tool, arguments, inside, web, program }
+            Some(opens) if opens == BuiltInTool::FetchUrl || opens.is_for_browser() => {
+                self.page_job((id, call), opens, tool, arguments)?
             }
             Some(container) if container.is_for_containers() => {
                 let socket = self.setup().and_then(|setup| setup.config.containers.socket.clone());
@@ -365,9 +319,7 @@ impl RunsState {
             }
             Some(BuiltInTool::CreateTool) => return Some(self.create_tool(turn, sync, workspace, arguments)),
             Some(BuiltInTool::ProposeView) => {
-                let Some(note) =
-                    all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
-                else {
+                let Some(note) = files.volumes.find_note(volume, &path) else {
                     return Some(failed_outcome(format!("there is no note {path}")));
                 };
                 let view = arguments.get("view").cloned().unwrap_or_default();
@@ -381,7 +333,7 @@ impl RunsState {
                     )));
                 }
                 let text = format!("\n```{}\n{json}\n```\n", agent::generated_view::VIEW_LANGUAGE);
-                return self.begin_tool_note_job(turn, all_files, sync, chore(note, ToolNoteJobKind::Append(text)));
+                return self.begin_tool_note_job(turn, files, sync, chore(note, ToolNoteJobKind::Append(text)));
             }
             Some(BuiltInTool::ProposeComponent) => {
                 let component = match ComponentFile::from_arguments(&Value::Object(arguments.clone())) {
@@ -394,47 +346,75 @@ impl RunsState {
                 }
                 ToolJob::Replace { root, path, text: component.to_text(), expected: None }
             }
-            _ if self.approved_tool(tool).is_some() => {
-                let tool = self.approved_tool(tool)?;
-                let policy = self.policy_of(id);
-                let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
-                let grants = tool.grants;
-                match tool.language {
-                    ToolLanguage::Python => {
-                        if let Some(why) = missing_argument_sentence(tool, arguments) {
-                            return Some(failed_outcome(why));
-                        }
-                        let packages = match ToolPackages::of(tool) {
-                            Ok(packages) => packages.map(Box::new),
-                            Err(why) => return Some(failed_outcome(why.to_string())),
-                        };
-                        ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants, packages }
-                    }
-                    ToolLanguage::JavaScript => {
-                        let call = Box::new(ScriptToolCall::new(tool, arguments));
-                        ToolJob::JavaScript { root, call, seconds, web, grants }
-                    }
-                }
-            }
-            _ => {
-                let setup = self.setup()?;
-                match setup.servers.iter().find(|(_, _, spec)| spec.name == tool) {
+            _ => match self.approved_tool(tool) {
+                Some(own) => match self.own_tool_job(id, root, own, arguments, seconds) {
+                    Ok(job) => job,
+                    Err(refused) => return Some(*refused),
+                },
+                None => match self.setup()?.servers.iter().find(|(_, _, spec)| spec.name == tool) {
                     Some((server, name, spec)) => {
                         let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
                         let definition = spec.definition_hash().unwrap_or_default();
                         ToolJob::Mcp { run: id, root, call: call.to_owned(), server, tool, arguments, definition }
                     }
                     None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
-                }
-            }
+                },
+            },
         };
         let job = match limits == SandboxLimits::default() {
             true => job,
             false => ToolJob::Limited { limits: Box::new(limits), job: Box::new(job) },
         };
         self.waiting_jobs.push((id, call.to_owned(), Box::new(job)));
-        self.step_waiting_jobs(turn, all_files);
+        self.step_waiting_jobs(turn, files);
         None
+    }
+
+    /// Returns what a run may reach in the network.
+    fn web_access(&self, id: DocId) -> WebAccess {
+        let policy = self.policy_of(id);
+        WebAccess { hosts: policy.hosts, restricted: policy.restricted }
+    }
+
+    /// Returns the job of a call that opens a page; `None` if the call is gone.
+    fn page_job(
+        &self,
+        (id, call): (DocId, &str),
+        tool: BuiltInTool,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<ToolJob> {
+        let pending = self.runs.get(&id)?.calls.iter().find(|pending| pending.call.id == call)?;
+        let url = string_argument(arguments, "url").to_owned();
+        let (inside, web) = (allowed_private_addresses(&url, &pending.facts), self.web_access(id));
+        if tool == BuiltInTool::FetchUrl {
+            return Some(ToolJob::Fetch { url, hosts: web.hosts, inside });
+        }
+        let program = self.setup().and_then(|setup| setup.config.browser.program.clone()).map(PathBuf::from);
+        let (tool, arguments) = (name.to_owned(), arguments.clone());
+        Some(ToolJob::Browser { run: id, tool, arguments, inside, web, program })
+    }
+
+    /// Returns the job of a call of the user's own tool, or the outcome that says why it can't run.
+    fn own_tool_job(
+        &self,
+        id: DocId,
+        root: PathBuf,
+        tool: &UserTool,
+        arguments: &Map<String, Value>,
+        seconds: u64,
+    ) -> Result<ToolJob, Box<ToolOutcome>> {
+        let (web, grants) = (tool.network.then(|| self.web_access(id)), tool.grants);
+        if tool.language == ToolLanguage::JavaScript {
+            let call = Box::new(ScriptToolCall::new(tool, arguments));
+            return Ok(ToolJob::JavaScript { root, call, seconds, web, grants });
+        }
+        if let Some(why) = missing_argument_sentence(tool, arguments) {
+            return Err(Box::new(failed_outcome(why)));
+        }
+        let packages = ToolPackages::of(tool).map_err(|why| Box::new(failed_outcome(why.to_string())))?;
+        let code = tool_program(tool, arguments);
+        Ok(ToolJob::Python { root, code, seconds, web, grants, packages: packages.map(Box::new) })
     }
 
     /// Starts the jobs that find what their runs wrote in notes on disk.

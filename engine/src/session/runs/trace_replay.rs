@@ -161,7 +161,7 @@ impl RunsState {
             ProjectReadState::Loaded => return false,
             ProjectReadState::ReadingToStart | ProjectReadState::ReadingToResume => return true,
             ProjectReadState::Unread if run.steps.is_empty() && run.about.head == run.about.asked => {
-                // The program ended before anything was read for it, so it begins anew.
+                // The program ended before anything was read for it, so it begins again.
                 let material = self.requested_material(run.about.origin, &run.about.prompt).unwrap_or_default();
                 self.gather_context(turn, files, workspace, id, material);
                 return true;

@@ -325,16 +325,10 @@ impl SyncState {
             return; // it was moved meanwhile: the next scan tells what is there
         }
         let row = FileRow {
-            volume: volume_id,
-            path: path.clone(),
-            id: file,
-            kind: FileKind::Attachment,
             size: stamp.size,
             mtime: stamp.mtime,
             hash: BlobHash([0; 32]),
-            blocks: 0,
-            cells: 0,
-            heads: Vec::new(),
+            ..FileRow::of_unwritten(volume_id, path.clone(), file, FileKind::Attachment)
         };
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;

@@ -14,7 +14,7 @@ use crate::session::volume_paths::{name_with_mark, normalize_volume_path};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
-use store::{BlobHash, ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
+use store::{ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
 
 /// Milliseconds before a failed file change is retried; [`MAX_FILE_ATTEMPTS`] limits the number of attempts.
 const FILE_RETRY_INTERVAL_MS: i64 = 2_000;
@@ -341,18 +341,7 @@ impl SyncState {
     ) {
         let Some(volume) = files.volumes.by_id.get_mut(&volume_id) else { return };
         let FileEntry { path, kind } = entry;
-        let row = FileRow {
-            volume: volume_id,
-            path: path.clone(),
-            id: file,
-            kind,
-            size: 0,
-            mtime: 0,
-            hash: BlobHash::of(b""),
-            blocks: 0,
-            cells: 0,
-            heads: Vec::new(),
-        };
+        let row = FileRow::of_unwritten(volume_id, path.clone(), file, kind);
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
         volume.links.set_path(file, &path);

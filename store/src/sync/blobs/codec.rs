@@ -39,7 +39,7 @@ pub(super) enum BlobMessage<'a> {
     Refuse(VolumeBlob, BlobRefusal),
     /// The sender has these files of saved states (hash and size), and shares them. Since version 2.
     HaveStates(DocId, Vec<(BlobHash, u64)>),
-    /// The sender doesn't share this file of a saved state any more. Since version 2.
+    /// The sender no longer shares this file of a saved state. Since version 2.
     Forget(VolumeBlob),
     /// The sender has handled a `Forget`. Since version 2.
     Forgotten(VolumeBlob),

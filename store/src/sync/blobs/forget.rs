@@ -1,4 +1,4 @@
-//! Forgets files of saved states: a device that doesn't share them any more asks the peers that store blobs to delete
+//! Forgets files of saved states: a device that no longer shares them asks the peers that store blobs to delete
 //! them.
 //!
 //! Only what came as the file of a state can be deleted, at the request of a peer that may change its volume. A blob
@@ -44,7 +44,7 @@ impl BlobTransfers {
         }
     }
 
-    /// Sets the files of states that this device has offered and doesn't share any more. Peers that store blobs are
+    /// Sets the files of states that this device has offered and no longer shares. Peers that store blobs are
     /// asked to forget them, each one once while it's connected, and again after it reconnects.
     pub fn set_withdrawn(&mut self, items: BTreeSet<VolumeBlob>, may: PeerRights<'_>) {
         let new: Vec<VolumeBlob> = items.difference(&self.withdrawn).copied().collect();
@@ -99,7 +99,7 @@ impl BlobTransfers {
             return;
         }
         if is_coming {
-            // Its own upload ends. That of another device, which still shares the file, goes on.
+            // Its own upload ends. That of another device, which still shares the file, continues.
             side.offers.remove(&item);
             self.drop_source(item, link, may);
         }

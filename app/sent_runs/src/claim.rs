@@ -27,11 +27,11 @@ struct ClaimState {
 
 /// A claim that is kept until it's dropped.
 #[derive(Debug)]
-pub(super) struct Claim {
-    pub(super) run: DocId,
-    pub(super) epoch: u64,
+pub(crate) struct Claim {
+    pub(crate) run: DocId,
+    pub(crate) epoch: u64,
     /// How long the hub waits for a silent executor.
-    pub(super) lease: Duration,
+    pub(crate) lease: Duration,
     state: Arc<Mutex<ClaimState>>,
     /// The thread that renews the claim, and the one that watches the time.
     threads: Vec<JoinHandle<()>>,
@@ -55,7 +55,7 @@ fn lock(state: &Mutex<ClaimState>) -> MutexGuard<'_, ClaimState> {
 impl Claim {
     /// Begins to keep a claim that the queue has granted. `sent`: when it was requested. `on_lost` is called once, on
     /// another thread, as soon as the claim can't be relied on.
-    pub(super) fn keep(
+    pub(crate) fn keep(
         client: &WorkClient,
         (run, epoch): (DocId, u64),
         (lease, sent): (Duration, (Instant, SystemTime)),
@@ -90,8 +90,7 @@ impl Claim {
                         state.decisions.extend(decisions);
                     }
                     Ok(WorkReply::Lost) => state.is_lost = true,
-                    Ok(_) => {}
-                    Err(error) => tracing::debug!(%error, "a claim could not be renewed"),
+                    Ok(_) | Err(_) => {}
                 }
                 drop(state);
                 std::thread::park_timeout(interval);
@@ -115,17 +114,17 @@ impl Claim {
     }
 
     /// Returns whether this device may still work on the run. It stops long before the hub lets another one in.
-    pub(super) fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         lock(&self.state).check_time(self.lease)
     }
 
     /// Returns whether the run is to be stopped.
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         lock(&self.state).cancelled
     }
 
     /// Returns the decisions that arrived since the last call.
-    pub(super) fn take_decisions(&self) -> Vec<SignedText> {
+    pub(crate) fn take_decisions(&self) -> Vec<SignedText> {
         std::mem::take(&mut lock(&self.state).decisions)
     }
 }
@@ -135,9 +134,7 @@ impl Drop for Claim {
         lock(&self.state).is_over = true;
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
-            if thread.join().is_err() {
-                tracing::error!("a thread that keeps a claim failed");
-            }
+            let _ = thread.join(); // a panic was reported where it happened
         }
     }
 }
