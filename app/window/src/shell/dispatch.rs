@@ -109,6 +109,7 @@ impl AppWindow {
                 PageAction::CloseTab(pane) => self.panes.close_tab(&mut self.host, &mut self.notices, pane),
                 PageAction::Follow(link) => self.follow_link(ctx, &link),
                 PageAction::FollowBeside(link) => self.follow_link_beside(ctx, &link),
+                PageAction::FollowOutside(link) => ctx.open_url(egui::OpenUrl::new_tab(link)),
                 PageAction::CopyPicture(name) => {
                     self.jobs.copy_picture(&self.host, &self.panes, &mut self.notices, ctx, &name)
                 }
