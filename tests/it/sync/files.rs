@@ -268,7 +268,7 @@ fn a_file_that_another_device_hides_stays_as_it_is_here() {
     both.one.write("notes/letter.bin", b"gitdir: pictures\n");
     both.settle();
     assert!(both.two.path("notes/letter.bin").exists());
-    both.one.run(&["mv", "letter.bin", ".git"]).good();
+    std::fs::rename(both.one.path("notes/letter.bin"), both.one.path("notes/.git")).expect("renamed");
     both.settle();
     both.settle();
     assert!(!both.two.path("notes/.git").exists(), "git would take the folder for a repository");
