@@ -2,6 +2,7 @@
 //! installs a Jupyter kernel and packages into it. The commands run only after the user has seen them. All steps wait
 //! for disks, programs and the network, so they run on threads of their own.
 
+use crate::maintenance::secrets::PASSPHRASE_VARIABLE;
 use crate::process_group::{end_process_group, start_in_own_group};
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
@@ -436,7 +437,7 @@ impl SetupPlan {
         // Lines arrive when they're printed.
         command.env("PYTHONUNBUFFERED", "1").env("NO_COLOR", "1");
         // An activated environment isn't the one that is created here.
-        command.env_remove("VIRTUAL_ENV").env_remove("PYTHONHOME");
+        command.env_remove("VIRTUAL_ENV").env_remove("PYTHONHOME").env_remove(PASSPHRASE_VARIABLE);
         start_in_own_group(&mut command);
         if let Some(folder) = self.environment.parent() {
             command.current_dir(folder);
