@@ -302,17 +302,43 @@ fn figure_of_marks() -> Value {
     json!({"width": 420, "height": 200, "title": "Marks", "axes": axes})
 }
 
+/// Returns all numbers in JSON.
+fn numbers_in(value: &mut Value) -> Vec<&mut Value> {
+    match value {
+        Value::Number(_) => vec![value],
+        Value::Array(all) => all.iter_mut().flat_map(numbers_in).collect(),
+        Value::Object(all) => all.values_mut().flat_map(numbers_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_figure_of_marks_harms(changes in prop::collection::vec((any::<u64>(), odd_value()), 1..6)) {
+    fn no_figure_of_marks_harms(changes in prop::collection::vec((any::<usize>(), odd_number()), 1..6)) {
         let mut figure = figure_of_marks();
-        for (seed, by) in &changes {
-            mutate(figure.pointer_mut("/axes").expect("axes"), *seed, by);
+        for (which, number) in &changes {
+            let mut found = numbers_in(figure.pointer_mut("/axes").expect("axes"));
+            let count = found.len();
+            *found[which % count] = number.clone();
         }
         draw_whatever_it_is(&figure.to_string());
     }
+}
+
+fn odd_number() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(-1)),
+        Just(json!(0)),
+        Just(json!(1e30)),
+        Just(json!(-1e308)),
+        Just(json!(1e308)),
+        Just(json!(5e-324)),
+        Just(json!(4_000_000_000_u64)),
+        any::<i32>().prop_map(|number| json!(number)),
+        any::<f32>().prop_map(|number| json!(number)),
+    ]
 }
 
 #[test]
