@@ -115,6 +115,16 @@ fn what_a_program_writes_before_we_do_is_its_change() {
     assert_eq!(house.read("notes/a.md"), b"# A\n");
 }
 
+#[test]
+fn all_that_a_program_asks_permission_for_is_seen() {
+    let house = house();
+    let asked = house.fed(&["ask", "wordy", "--agent", "mine"], b"n\n");
+    for words in ["Tidy up", "and empty the disk", "rm -rf all"] {
+        assert!(asked.err.contains(words), "{words}: {}", asked.err);
+    }
+    assert!(asked.text().contains("Chosen no."), "{}", asked.text());
+}
+
 /// Lets the program ask for permission to write these files by itself, allowed by a rule where one may. Returns what it
 /// was answered, and all that was printed.
 fn edits(house: &House, files: &str, input: &[u8]) -> (Value, String) {
