@@ -144,8 +144,10 @@ pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
     let text = |name: &str| approval[name].as_str().unwrap_or_default();
     let (tool, arguments) = (text("tool"), &approval["arguments"]);
     let told = approval_text::from_json(approval);
-    let reason = untrusted_text::escape_line(&told.reason).into_owned();
-    let mut words = vec![reason, approval_text::lasting_scope(&told), fenced(&approval_text::body(&told))];
+    // What would run comes first: a name in the reason can begin a comment of Markdown, which hides what follows.
+    let plain = |text: &str| untrusted_text::escape_line(text).replace('<', "\\<");
+    let mut words =
+        vec![fenced(&approval_text::body(&told)), plain(&told.reason), plain(&approval_text::lasting_scope(&told))];
     words.retain(|part| !part.trim().is_empty());
     let mut content: Vec<ToolCallContent> = proposed_diff(root, tool, arguments, None)
         .filter(|_| BuiltInTool::EditFile.is_named(tool))

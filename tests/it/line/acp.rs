@@ -297,8 +297,8 @@ fn a_request_for_permission_shows_all_that_would_run() {
     let (request, asked) = editor.asked();
     let parts = asked["toolCall"]["content"].as_array().expect("what would run");
     let shown: String = parts.iter().filter_map(|part| part["content"]["text"].as_str()).collect();
-    assert!(shown.contains("\n````\ncode:\nprint(1)\n"), "{shown}");
-    assert!(shown.ends_with("import os  # \\u{202e}live\n# -->\n````"), "{shown}");
+    assert!(shown.starts_with("````\ncode:\nprint(1)\n"), "{shown}");
+    assert!(shown.contains("import os  # \\u{202e}live\n# -->\n````\n"), "{shown}");
     editor.choose(&request, "deny");
     editor.answer(prompt);
     editor.end();
