@@ -29,22 +29,6 @@ pub(crate) const KNOWN_PROGRAMS: [(&str, &str, &[&[&str]]); 5] = [
     ("goose", "goose", &[&["goose", "acp"]]),
 ];
 
-/// Settings in a project by which such programs start others, without asking where they work for another program.
-pub const PROGRAM_SETTINGS: [&str; 12] = [
-    ".claude",
-    ".mcp.json",
-    ".codex",
-    ".gemini",
-    ".opencode",
-    "opencode.json",
-    "opencode.jsonc",
-    ".qwen",
-    ".kiro",
-    ".roo",
-    "crush.json",
-    ".crush.json",
-];
-
 /// Returns whether a program is known by this name, so that the configuration needs no command for it.
 pub(crate) fn is_known_program(name: &str) -> bool {
     KNOWN_PROGRAMS.iter().any(|(known, ..)| *known == name)

@@ -10,7 +10,7 @@ use acp::{
 };
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
-use agent::external_program::{ExternalProgram, PROGRAM_SETTINGS, prompt_of};
+use agent::external_program::{ExternalProgram, prompt_of};
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
@@ -191,19 +191,10 @@ impl ExternalAgents {
             known.agent.give_results(results);
             return;
         }
-        let is_there = |name: &&&str| program.folder.join(name).symlink_metadata().is_ok();
-        if let Some(settings) = PROGRAM_SETTINGS.iter().find(is_there).filter(|_| !program.is_trusted) {
-            let why = format!(
-                "{} would obey {settings} in this volume, which can start programs with your rights. Look at it. If you \
-                 trust its author: `tracebook volumes trust NAME`.",
-                program.name
-            );
+        if let Some(why) = acp::settings_refusal(&program.name, &program.folder).filter(|_| !program.is_trusted) {
             self.baselines.end(run);
-            return sink(ModelUpdate::Failure(ModelError {
-                kind: ModelErrorKind::Refused,
-                why,
-                partial: String::new(),
-            }));
+            let (kind, partial) = (ModelErrorKind::Refused, String::new());
+            return sink(ModelUpdate::Failure(ModelError { kind, why, partial }));
         }
         let parts = Arc::new(Mutex::new(AnswerParts { sink: Some(sink), ..AnswerParts::default() }));
         let resumed = self.sessions.find(program, &request.messages, prompt_of);

@@ -530,8 +530,7 @@ impl EnvironmentPlan {
                 Some(uv) => words(&[&word(uv), "pip", "install", "--python", &own_word, "--no-deps", "-r", source]),
                 None => words(&[
                     &own_word,
-                    "-I",
-                    "-m",
+                    "-Im",
                     "pip",
                     "install",
                     "--no-input",

@@ -179,9 +179,7 @@ impl PythonSetup {
         }
         let mut install = match &uv {
             Some(uv) => words(&[&word(uv), "pip", "install", "--python", &word(&own_python)]),
-            None => {
-                words(&[&word(&own_python), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"])
-            }
+            None => words(&[&word(&own_python), "-Im", "pip", "install", "--no-input", "--disable-pip-version-check"]),
         };
         install.push(KERNEL_PACKAGE.to_owned());
         install.extend(self.packages.iter().filter(|name| *name != KERNEL_PACKAGE).take(MAX_SETUP_PACKAGES).cloned());
