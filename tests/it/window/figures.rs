@@ -70,7 +70,7 @@ fn figures_that_ask_for_too_much_are_named_with_the_reason() {
 kind = 'application/vnd.tracebook.figure+json'
 def show(place, marks):
     figure = {'width': 200, 'height': 100, 'axes': [{'place': place, 'marks': marks}]}
-    display({kind: json.dumps(figure)}, raw=True)
+    display({kind: json.dumps(figure)}, raw=True, metadata={kind: {'width': 200, 'height': 100}})
 even = {'start': 0, 'step': 1, 'count': 19_000_000}
 line = {'kind': 'line', 'x': even, 'y': even, 'color': 'C0', 'width': 1, 'dash': '-', 'marker': '', 'size': 6,
         'alpha': 1, 'label': ''}
