@@ -45,5 +45,7 @@ pub use run::{
 };
 pub use schema::{DocumentKind, SCHEMA_VERSION};
 pub use session::{MessageTree, SessionAbout, SessionDoc};
-pub use volume::{FileBytes, FileEntry, FileKind, ListedDocumentKind, VolumeChanges, VolumeDoc, is_hidden};
+pub use volume::{
+    FileBytes, FileEntry, FileKind, ListedDocumentKind, VolumeChanges, VolumeDoc, is_device_only, is_hidden,
+};
 pub use workspace::{VolumeEntry, WorkspaceDoc};

@@ -33,6 +33,12 @@ pub fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.'))
 }
 
+/// Whether a file is never shared: a hidden one that isn't text. Other devices can't move or delete such a file, nor
+/// make one of another.
+pub fn is_device_only(path: &str) -> bool {
+    is_hidden(path) && !FileKind::from_path(path).is_text()
+}
+
 impl FileKind {
     /// Returns the name used in documents.
     pub fn as_str(self) -> &'static str {

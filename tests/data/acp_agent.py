@@ -146,6 +146,15 @@ def edits(folder):
     return "end_turn"
 
 
+def wordy(folder):
+    """Asks for permission with a long text, and with a title of two lines."""
+    text = {"type": "text", "text": "echo fine\n" * 3000 + "rm -rf all"}
+    call = {"toolCallId": "w", "title": "Tidy up\nand empty the disk", "kind": "execute"}
+    call["content"] = [{"type": "content", "content": text}]
+    say(f"Chosen {asked_about(call)}.")
+    return "end_turn"
+
+
 def outside(folder):
     words = [
         refusal(ask("fs/read_text_file", path="/etc/passwd")),
@@ -337,7 +346,7 @@ def main():
                 with open(session_file, "w") as file:
                     json.dump(prompts, file)
             known = [alone, background, crash, early, edits, flood, garbage, hang, leave]
-            known += [live, outside, overtake, panel, recall, stay, stubborn]
+            known += [live, outside, overtake, panel, recall, stay, stubborn, wordy]
             does = {one.__name__: one for one in known}
             # The panel names the agent first.
             words = [word for word in text.split() if not word.startswith("@")]

@@ -263,6 +263,142 @@ proptest! {
     }
 }
 
+/// A figure of marks of every kind.
+fn figure_of_marks() -> Value {
+    let shades = json!({"values": [1, 2, 3, 4], "low": 1, "high": 4, "map": "viridis"});
+    let line = json!({"kind": "line", "x": {"start": 0, "step": 1, "count": 9}, "y": [1, 2, null, 4, 3, 2, 1, 0, 5],
+                      "color": "C0", "width": 1.5, "dash": "--", "marker": "o", "size": 6, "every": 2, "alpha": 0.5,
+                      "label": "a line"});
+    let marks = json!([
+        line,
+        {"kind": "points", "x": [1, 2], "y": [1, 2], "sizes": [30], "colors": ["C1"], "values": null, "marker": "*",
+         "alpha": 1, "label": "points"},
+        {"kind": "bars", "x": [0, 2], "y": [0, 0], "width": [1, 1], "height": [2, 3], "colors": ["C2"],
+         "edge": "#000000", "hatch": "/.x", "alpha": 1, "label": ""},
+        {"kind": "area", "x": [0, 1, 2], "low": [0, 1, 0], "high": [2, 0, 3], "color": "C3", "alpha": 0.3, "label": ""},
+        {"kind": "polygons", "x": [0, 4, 2, 3], "y": [0, 1, 5, 2], "colors": ["C4"], "values": null, "edge": "none",
+         "alpha": 1, "label": ""},
+        {"kind": "rule", "at": 2, "vertical": true, "color": "C5", "width": 1, "dash": ":", "alpha": 1, "label": ""},
+        {"kind": "band", "low": 1, "high": 2, "vertical": false, "color": "C6", "alpha": 0.2, "label": ""},
+        {"kind": "segments", "x": [0, 1], "y": [0, 3], "color": "C7", "width": 1, "arrows": true, "alpha": 1,
+         "label": ""},
+        {"kind": "text", "x": 1, "y": 1, "text": "$x^2$", "color": "C0", "size": 10, "h": "center", "v": "top",
+         "arrow": [2, 2], "turn": 90, "ground": "#ffffff"},
+        {"kind": "image", "rows": 2, "columns": 2, "shades": shades, "place": [0, 2, 0, 2]},
+        {"kind": "pixels", "rows": 1, "columns": 1, "colors": "AAAA", "place": [0, 1, 0, 1]},
+        {"kind": "contour", "x": [0, 3], "y": [0, 3], "shades": shades, "levels": [1.5, 2.5], "filled": false,
+         "labels": true},
+        {"kind": "contour", "x": [0, 3], "y": [0, 3], "shades": shades, "levels": [1, 2, 3], "filled": true},
+    ]);
+    let pie = json!({"kind": "pie", "parts": [1, 2], "colors": ["C0", "C1"], "labels": ["a", "b"], "shares": ["33 %"],
+                     "start": 90, "hole": 0.2});
+    let axes = json!([
+        {"place": [0, 0, 0.6, 1], "title": "All", "sides": [{"label": "x", "scale": "linear", "form": "%.1f"},
+         {"scale": "log", "ticks": {"at": [1, 10], "labels": ["one"]}, "grid": true}], "legend": {"place": "best"},
+         "colorbar": {"label": "c"}, "marks": marks},
+        {"place": [0.6, 0, 0.4, 1], "equal": true, "off": true, "marks": [pie]},
+        {"place": [0, 0, 0.6, 1], "over": [0, "y"], "marks": [line]},
+    ]);
+    json!({"width": 420, "height": 200, "title": "Marks", "axes": axes})
+}
+
+/// Returns all numbers in JSON.
+fn numbers_in(value: &mut Value) -> Vec<&mut Value> {
+    match value {
+        Value::Number(_) => vec![value],
+        Value::Array(all) => all.iter_mut().flat_map(numbers_in).collect(),
+        Value::Object(all) => all.values_mut().flat_map(numbers_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_figure_of_marks_harms(changes in prop::collection::vec((any::<usize>(), odd_number()), 1..6)) {
+        let mut figure = figure_of_marks();
+        for (which, number) in &changes {
+            let mut found = numbers_in(figure.pointer_mut("/axes").expect("axes"));
+            let count = found.len();
+            *found[which % count] = number.clone();
+        }
+        draw_whatever_it_is(&figure.to_string());
+    }
+}
+
+fn odd_number() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(-1)),
+        Just(json!(0)),
+        Just(json!(1e30)),
+        Just(json!(-1e308)),
+        Just(json!(1e308)),
+        Just(json!(5e-324)),
+        Just(json!(4_000_000_000_u64)),
+        any::<i32>().prop_map(|number| json!(number)),
+        any::<f32>().prop_map(|number| json!(number)),
+    ]
+}
+
+#[test]
+fn marks_of_few_bytes_take_little() {
+    assert!(draw_whatever_it_is(&figure_of_marks().to_string()), "the figure itself is drawn");
+    let of = |marks: Value| {
+        let axes =
+            json!([{"place": [0, 0, 1, 1], "sides": [{"limits": [0, 1e9]}, {"limits": [0, 1e9]}], "marks": marks}]);
+        json!({"width": 420, "height": 200, "axes": axes}).to_string()
+    };
+    let even = |count: u64| json!({"start": 0, "step": 1, "count": count});
+    let contour = |side: u64, values: Value| {
+        let shades = json!({"values": values, "low": 0, "high": 1, "map": "viridis"});
+        json!([{"kind": "contour", "x": even(side), "y": even(side), "shades": shades, "levels": [0.5],
+                "filled": false}])
+    };
+    let bars = |count: u64, hatch: &str| {
+        json!([{"kind": "bars", "x": {"start": 0, "step": 0, "count": count}, "y": [], "width": even(count),
+                "height": even(count), "colors": ["C0"], "edge": "", "hatch": hatch, "alpha": 1, "label": ""}])
+    };
+    let cells = json!({"rows": u64::MAX, "columns": 9, "kind": "pixels", "colors": "", "place": [0, 1, 0, 1]});
+    let mut far = figure_of_marks();
+    far["axes"][0]["place"] = json!([-1e300, 0, 1e300, 1]);
+    let many = json!({"width": 300, "height": 200, "axes": vec![json!({}); 1_001]});
+    let label = json!({"width": 300, "height": 200, "title": "x".repeat(10_001)});
+    for (json, reason) in [
+        (of(json!(vec![bars(19_000_000, "")[0].clone(); 400])), "evenly spaced numbers"),
+        (of(contour(100_000, json!([]))), "cells and levels of contours"),
+        (of(json!([cells])), "cells of an image"),
+        (far.to_string(), "far outside"),
+        (many.to_string(), "1001 axes"),
+        (label.to_string(), "bytes in a text"),
+    ] {
+        let why = Figure::from_json(&json).expect_err(reason).to_string();
+        assert!(why.contains(reason), "{why}");
+    }
+    // All crossings of a contour in one place, dots of a hatch without a gap, and a number that 32 bits don't hold.
+    let checkered = (0..250 * 250).map(|at| json!((at + at / 250) % 2)).collect();
+    let mut scattered = figure_of_marks()["axes"][0]["marks"][0].clone();
+    let numbers: Vec<u64> = (0..30_000).map(|at| at * 7_919 % 30_000).collect();
+    for (name, value) in [("x", json!(numbers)), ("y", json!(numbers)), ("every", json!(1_u64 << 32))] {
+        scattered[name] = value;
+    }
+    let mut hatched = bars(1, &".".repeat(9_000))[0].clone();
+    (hatched["y"], hatched["width"], hatched["height"]) = (json!([0]), json!([1e9]), json!([1e9]));
+    let text = figure_of_marks()["axes"][0]["marks"][8].clone();
+    for (key, value) in [("size", json!(1e9)), ("x", json!(1e300)), ("turn", json!(-1e300))] {
+        let mut odd = text.clone();
+        odd[key] = value;
+        assert!(draw_whatever_it_is(&of(json!([odd]))), "{key}");
+    }
+    for (marks, what) in [
+        (contour(250, Value::Array(checkered)), "crossings"),
+        (json!([hatched]), "a hatch"),
+        (json!([scattered]), "markers"),
+    ] {
+        assert!(draw_whatever_it_is(&of(marks)), "{what}");
+    }
+}
+
 #[test]
 fn work_is_bounded() {
     let list =

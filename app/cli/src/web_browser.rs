@@ -21,7 +21,8 @@ pub(crate) fn open_browser(address: &str) -> bool {
         None if cfg!(target_os = "macos") => Command::new("open"),
         None => Command::new("xdg-open"),
     };
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
+    command.arg(address).env_remove(host::maintenance::secrets::PASSPHRASE_VARIABLE);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
 }
 
 /// Opens the page that a server has asked for, after the user has agreed. With `is_here`, the user sits at this

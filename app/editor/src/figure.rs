@@ -13,7 +13,7 @@ use egui::{Color32, ColorImage, Context, Pos2, Shape, TextureHandle, Vec2, vec2}
 pub use interaction::FigureCommand;
 use kernel_redraw::{FigureRedraws, PendingRedraw};
 use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
-use shape_backend::{STEPS_PER_POINT, ShapeBackend};
+use shape_backend::{MAX_CORNER_TESTS, STEPS_PER_POINT, ShapeBackend};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -142,8 +142,14 @@ impl PaintedFigure {
         };
         #[allow(clippy::cast_possible_truncation, reason = "points")]
         let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
-        let mut backend =
-            ShapeBackend { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
+        let mut backend = ShapeBackend {
+            ctx: pen.ctx,
+            size,
+            scale: key.scale,
+            shapes: Vec::new(),
+            textures: Vec::new(),
+            corner_tests: MAX_CORNER_TESTS,
+        };
         let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
         let ShapeBackend { shapes, textures, .. } = backend;
         Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
@@ -161,11 +167,20 @@ impl PaintedFigure {
     }
 }
 
+/// A drawing that failed. It isn't tried again in each frame, because it can take long until it's known to be too much.
+struct FailedDrawing {
+    ready: Arc<PreparedFigure>,
+    key: FigureKey,
+    view: PlotView,
+    why: Arc<anyhow::Error>,
+}
+
 /// View state of a figure.
 #[derive(Default)]
 struct FigureView {
     view: PlotView,
     drawn: Option<PaintedFigure>,
+    failed: Option<FailedDrawing>,
     /// Frame in which it was last visible; `top` is its position then.
     seen: u64,
     top: f32,
@@ -209,13 +224,23 @@ impl PageFigures {
         let is_drawn =
             |drawn: &PaintedFigure| drawn.key == key && drawn.view == view && Arc::ptr_eq(&drawn.ready, &shown);
         if !looked.drawn.as_ref().is_some_and(is_drawn) {
+            let has_failed = |failed: &&FailedDrawing| {
+                failed.key == key && failed.view == view && Arc::ptr_eq(&failed.ready, &shown)
+            };
+            if let Some(failed) = looked.failed.as_ref().filter(has_failed) {
+                return Some(Err(failed.why.clone()));
+            }
             match PaintedFigure::new(&shown, &view, key, pen) {
                 Ok(drawn) => looked.drawn = Some(drawn),
                 Err(_) if !Arc::ptr_eq(&shown, &ready) => {
                     looked.redraws.discard_drawing();
                     return self.draw(slot, pen);
                 }
-                Err(why) => return Some(Err(Arc::new(why))),
+                Err(why) => {
+                    let why = Arc::new(why);
+                    looked.failed = Some(FailedDrawing { ready: shown, key, view, why: why.clone() });
+                    return Some(Err(why));
+                }
             }
         }
         Some(Ok(ready))

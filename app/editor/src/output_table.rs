@@ -286,7 +286,10 @@ impl DataTable {
                 return;
             }
             TableState::Failed(why) => {
-                paint_clipped_text(ui, origin, width, &ui::text::sentence(why), &theme::caption(), colours.bad);
+                let why = ui::text::sentence(why);
+                paint_clipped_text(ui, origin, width, &why, &theme::caption(), colours.bad);
+                let line = Rect::from_min_size(origin, vec2(width, theme::caption().line));
+                set_accessible_name(&ui.interact(line, id.with("failure"), Sense::hover()), Role::Label, &why);
                 return;
             }
         };

@@ -8,6 +8,9 @@ use std::cmp::Ordering;
 pub(crate) const MAX_TABLE_BYTES: usize = 256 << 20;
 /// Maximum number of columns of a table that is read.
 const MAX_TABLE_COLUMNS: usize = 1_000;
+/// Number of cells that any table may have. A larger one has no more cells than its source has bytes or values: a short
+/// row becomes as long as the head, so a few bytes could be very many cells.
+const MIN_TABLE_CELLS: usize = 1 << 20;
 /// Separates the cells of a row, so that a search doesn't match across two.
 const CELL_SEPARATOR: char = '\u{1f}';
 
@@ -19,6 +22,8 @@ pub(crate) struct TableData {
     text: String,
     /// End offset of each cell in `text`.
     ends: Vec<u32>,
+    /// Number of cells that may still be added.
+    cells_left: usize,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -38,7 +43,7 @@ impl TableData {
     pub(crate) fn parse_csv(text: &str) -> anyhow::Result<TableData> {
         // Spreadsheets begin their files with a mark of the encoding.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut data = TableData::default();
+        let mut data = TableData::with_room(text.len());
         let mut head = Vec::new();
         let mut record = 0;
         let (mut cell, mut place) = (String::new(), 0);
@@ -111,7 +116,8 @@ impl TableData {
             names =
                 rows.first().and_then(Value::as_object).map(|row| row.keys().cloned().collect()).unwrap_or_default();
         }
-        let mut data = TableData::default();
+        let values: usize = rows.iter().filter_map(Value::as_object).map(serde_json::Map::len).sum();
+        let mut data = TableData::with_room(values);
         data.head(names)?;
         for row in rows {
             for place in 0..data.columns.len() {
@@ -129,7 +135,7 @@ impl TableData {
 
     /// Creates a one-column table with one row for each line of a text.
     pub(crate) fn lines(text: &str) -> anyhow::Result<TableData> {
-        let mut data = TableData::default();
+        let mut data = TableData::with_room(text.len());
         data.head(vec![String::new()])?;
         for line in text.lines() {
             data.put(line, 0)?;
@@ -138,6 +144,11 @@ impl TableData {
         data.columns[0].numeric = false;
         data.columns[0].letters = data.columns[0].letters.max(80);
         Ok(data)
+    }
+
+    /// Creates an empty table that may have so many cells, or [`MIN_TABLE_CELLS`] if that's more.
+    fn with_room(cells: usize) -> TableData {
+        TableData { cells_left: cells.max(MIN_TABLE_CELLS), ..TableData::default() }
     }
 
     fn head(&mut self, names: Vec<String>) -> anyhow::Result<()> {
@@ -152,6 +163,7 @@ impl TableData {
 
     fn put(&mut self, cell: &str, place: usize) -> anyhow::Result<()> {
         let Some(column) = self.columns.get_mut(place) else { return Ok(()) }; // more cells than columns: ragged
+        self.cells_left = self.cells_left.checked_sub(1).context("most cells of the table are missing")?;
         self.text.push_str(cell);
         self.ends.push(u32::try_from(self.text.len()).ok().context("the table is too large to be shown")?);
         self.text.push(CELL_SEPARATOR);
@@ -391,6 +403,10 @@ mod tests {
             assert!(cells(&data).iter().all(|row| row.len() == data.columns.len()), "{odd}");
         }
         assert_eq!(TableData::parse_csv(&",".repeat(2_000)).expect_err("too wide").to_string(), WIDE);
+        let ragged = TableData::parse_csv(&format!("{}\n{}", ",".repeat(99), "1\n".repeat(10_000)));
+        assert_eq!(ragged.map(|data| (data.rows, data.columns.len())).expect("a table"), (10_000, 100));
+        let empty = format!("{}\n{}", ",".repeat(999), "\n".repeat(2_000));
+        assert!(TableData::parse_csv(&empty).expect_err("too many").to_string().contains("are missing"));
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub enum PageAction {
     Follow(String),
     /// Follow a link in the open note; a linked note opens in a new tab.
     FollowBeside(String),
+    /// Open a link with the program that the system has for it.
+    FollowOutside(String),
     /// Copy the image that the open note shows under this name.
     CopyPicture(String),
     /// Save the image that the open note shows under this name as a file.

@@ -11,12 +11,29 @@ pub fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> 
     session.volume(volume)?.links.resolve_rendered_link(note, link)
 }
 
+/// Where a link leads that names no file of the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutsideLink {
+    /// To a web page, or a message to an email address.
+    Web,
+    /// To whatever the system does with such an address: it can start programs and open files on other machines.
+    Program,
+}
+
+/// Returns where a link leads if it names no file of the volume.
+pub fn outside_link(link: &str) -> Option<OutsideLink> {
+    let begins = |start: &str| link.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
+    match ["https://", "http://", "mailto:"].into_iter().any(begins) {
+        true => Some(OutsideLink::Web),
+        false => link.contains("://").then_some(OutsideLink::Program),
+    }
+}
+
 /// Returns whether a link names a file of its volume rather than a web page, a tag or a run.
 fn names_file(session: &Session, link: &str) -> bool {
     let path = link.split_once('#').map_or(link, |(path, _)| path);
     !path.is_empty()
-        && !link.contains("://")
-        && !link.starts_with("mailto:")
+        && outside_link(link).is_none()
         && !link.starts_with(editor::render::embeds::TAG)
         && session.agents().find_by_address(path).is_none()
 }

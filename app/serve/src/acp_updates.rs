@@ -4,9 +4,11 @@ use acp::v1::{
     ContentBlock, ContentChunk, Diff, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCall,
     ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
+use agent::approval_text;
 use agent::tool_catalog::BuiltInTool;
 use serde_json::Value;
 use std::path::{Component, Path};
+use text::untrusted_text;
 
 /// Maximum length of a tool's result that an editor gets, in bytes. The run keeps all of it.
 const MAX_RESULT_BYTES: usize = 100_000;
@@ -141,13 +143,11 @@ pub(crate) fn begun_call(root: &Path, id: &str, tool: &str, arguments: &Value, d
 pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
     let text = |name: &str| approval[name].as_str().unwrap_or_default();
     let (tool, arguments) = (text("tool"), &approval["arguments"]);
-    let mut words = vec![text("reason").to_owned()];
-    if !text("reach").is_empty() {
-        words.push(format!("A lasting answer allows {}.", text("reach")));
-    }
-    let code = approval["code"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let code = code.iter().filter_map(|piece| Some((piece["title"].as_str()?, piece["text"].as_str()?)));
-    words.extend(code.map(|(title, text)| format!("{title}:\n\n```\n{text}\n```")));
+    let told = approval_text::from_json(approval);
+    // What would run comes first: a name in the reason can begin a comment of Markdown, which hides what follows.
+    let plain = |text: &str| untrusted_text::escape_line(text).replace('<', "\\<");
+    let mut words =
+        vec![fenced(&approval_text::body(&told)), plain(&told.reason), plain(&approval_text::lasting_scope(&told))];
     words.retain(|part| !part.trim().is_empty());
     let mut content: Vec<ToolCallContent> = proposed_diff(root, tool, arguments, None)
         .filter(|_| BuiltInTool::EditFile.is_named(tool))
@@ -156,7 +156,7 @@ pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
         .collect();
     content.push(ToolCallContent::from(words.join("\n\n")));
     let fields = ToolCallUpdateFields::new()
-        .title(text("what").to_owned())
+        .title(approval_text::title(&told))
         .name(tool.to_owned())
         .kind(tool_kind(tool))
         .status(ToolCallStatus::Pending)
@@ -164,6 +164,13 @@ pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
         .locations(locations(root, arguments))
         .raw_input(arguments.clone());
     ToolCallUpdate::new(text("call").to_owned(), fields)
+}
+
+/// Returns a text as a block of code that nothing in it ends: editors draw Markdown.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    if text.is_empty() { String::new() } else { format!("{fence}\n{text}\n{fence}") }
 }
 
 /// Returns the end of a call: its result or why it failed, and the changes that it made.

@@ -3,6 +3,7 @@
 
 use crate::command_calls::{CommandCall, WorkspaceCommands};
 use crate::proposed_writes::ProposedWrite;
+use agent::approval_text;
 use agent::server_form::{FormCall, UserForm};
 use agent::tool_catalog::BuiltInTool;
 use program_approvals::ProgramDecision;
@@ -11,8 +12,9 @@ use rmcp::service::ElicitationMode;
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use text::untrusted_text;
 
-/// Maximum length in bytes of what an approval shows.
+/// Maximum length in bytes of what a form shows.
 const MAX_SHOWN_BYTES: usize = 4_000;
 
 /// An approval that a run waits for.
@@ -22,8 +24,8 @@ pub(crate) struct PendingApproval {
     name: String,
     /// The tool that the agent wants to call.
     tool: String,
-    /// What it would do, for people.
-    what: String,
+    /// All that it would do, for people.
+    shown: String,
     /// Whether a decision can be about more than this call.
     can_last: bool,
     /// What a tool server of the run asks the user.
@@ -34,10 +36,21 @@ impl PendingApproval {
     /// Reads a line of a run's output.
     pub(crate) fn from_line(line: &Value) -> Option<PendingApproval> {
         let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        let told = approval_text::from_json(line);
+        let shown = match BuiltInTool::AskUser.is_named(&told.tool) {
+            true => vec![approval_text::title(&told)],
+            false => vec![
+                approval_text::title(&told),
+                approval_text::body(&told),
+                untrusted_text::escape_line(&told.reason).into_owned(),
+                approval_text::lasting_scope(&told),
+            ],
+        };
+        let shown: Vec<String> = shown.into_iter().filter(|part| !part.is_empty()).collect();
         (line["type"] == "approval_pending" && !text("name").is_empty()).then(|| PendingApproval {
             name: text("name"),
             tool: text("tool"),
-            what: text("what"),
+            shown: shown.join("\n"),
             can_last: !text("reach").is_empty(),
             asked: line["arguments"]
                 .as_object()
@@ -50,12 +63,12 @@ impl PendingApproval {
         BuiltInTool::AskUser.is_named(&self.tool)
     }
 
-    /// Returns the form that the client shows.
+    /// Returns the form that the client shows; `None` if there's more to see than a form can hold.
     fn form(&self) -> Option<ElicitRequestParams> {
-        let shown = self.what.get(..self.what.floor_char_boundary(MAX_SHOWN_BYTES)).unwrap_or_default();
         if let Some(asked) = &self.asked {
             // The words of the server don't pass for ours.
             let message = format!("The tool server {} asks you:\n{}", asked.server, asked.message);
+            let message = untrusted_text::escape_block(&message);
             let message = message[..message.floor_char_boundary(MAX_SHOWN_BYTES)].to_owned();
             if asked.page.is_some() {
                 let (url, elicitation_id) = (asked.page_address()?.text, self.name.clone());
@@ -63,9 +76,13 @@ impl PendingApproval {
             }
             return form_with(message, asked.schema());
         }
+        if self.shown.len() > MAX_SHOWN_BYTES {
+            return None;
+        }
+        let shown = &self.shown;
         let (message, schema) = if self.is_question() {
             let answer = json!({"type": "string", "title": "Answer", "maxLength": MAX_SHOWN_BYTES});
-            (shown.to_owned(), json!({"type": "object", "properties": {"answer": answer}, "required": ["answer"]}))
+            (shown.clone(), json!({"type": "object", "properties": {"answer": answer}, "required": ["answer"]}))
         } else {
             let mut choices = vec![json!({"const": "once", "title": "Allow once"})];
             if self.can_last {
@@ -150,6 +167,7 @@ fn write_form(write: &ProposedWrite) -> Option<ElicitRequestParams> {
     let choices = json!([{"const": "approve", "title": "Approve"}, {"const": "deny", "title": "Deny"}]);
     let decision = json!({"type": "string", "title": "Decision", "oneOf": choices});
     let message = format!("{}\n\n{}", write.what, write.diff);
+    let message = untrusted_text::escape_block(&message).into_owned();
     form_with(message, decision_schema(&decision, "Comment for the program"))
 }
 

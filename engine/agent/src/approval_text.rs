@@ -3,8 +3,32 @@
 use crate::server_form::form_text;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
-use store::RunApproval;
+use store::{CodePiece, RunApproval, StepId};
 use text::untrusted_text;
+
+/// Returns an approval from the JSON that tells of it, such as the line `approval_pending` of a run.
+pub fn from_json(told: &Value) -> RunApproval {
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    let piece = |piece: &Value| {
+        let text = |name: &str| piece[name].as_str().map(str::to_owned);
+        Some(CodePiece { title: text("title")?, text: text("text")? })
+    };
+    RunApproval {
+        id: text("call"),
+        step: StepId(0),
+        tool: text("tool"),
+        arguments: told["arguments"].as_object().cloned().unwrap_or_default(),
+        what: text("what"),
+        reason: text("reason"),
+        asked: 0,
+        expires: 0,
+        code: told["code"].as_array().into_iter().flatten().filter_map(piece).collect(),
+        definition: None,
+        addresses: Vec::new(),
+        reach: text("reach"),
+        decision: None,
+    }
+}
 
 /// Returns the action to approve on one line. A question from the agent keeps its own lines.
 pub fn title(approval: &RunApproval) -> String {
@@ -70,7 +94,6 @@ pub fn format_arguments(arguments: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use store::{CodePiece, StepId};
 
     fn approval(what: &str, arguments: Value, code: &[&str]) -> RunApproval {
         RunApproval {

@@ -104,6 +104,8 @@ pub struct ProgramCall {
     pub folder: PathBuf,
     /// The conversation.
     pub session: DocId,
+    /// Whether the user trusts the project, so that the program may obey settings there.
+    pub is_trusted: bool,
 }
 
 /// Time limits of a model call, in milliseconds.

@@ -202,9 +202,9 @@ pub fn open_in_default_app(path: &Path) -> anyhow::Result<()> {
     if !path.is_absolute() {
         bail!("it has no absolute path: {}", path.display());
     }
-    let opened =
-        Command::new("xdg-open").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    match opened {
+    let mut opener = Command::new("xdg-open");
+    opener.arg(path).env_remove(crate::maintenance::secrets::PASSPHRASE_VARIABLE);
+    match opener.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(anyhow!("no program is set for files of this kind: {}", path.display())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -406,7 +406,7 @@ impl RunningKernels {
         let mut command = Command::new(&self.program);
         // Ctrl-C in a terminal is for the program; the kernel gets an interrupt message instead.
         start_in_own_group(&mut command);
-        command.arg("kernel");
+        command.arg("kernel").env_remove(crate::maintenance::secrets::PASSPHRASE_VARIABLE);
         let kind = KernelKind::of(kernel.map(|kernel| kernel.name.as_str()));
         let saves_state = kind.saves_state() && owner.is_some_and(|(_, saves)| saves);
         // The reason why it can't be started, if already known.

@@ -14,6 +14,8 @@ const SUBPIXEL_PHASES: i32 = 4;
 const SAMPLES_PER_PIXEL_SIDE: i32 = 4;
 /// Markers with a larger radius than this, in pixels, are drawn individually.
 const MAX_STAMPED_RADIUS_PIXELS: f64 = 64.0;
+/// Maximum number of pixels into which markers are stamped.
+pub(crate) const MAX_RASTER_PIXELS: f64 = 16e6;
 /// Stroke width of line markers, in points.
 const STROKE_MARKER_WIDTH: f64 = 1.4;
 
@@ -231,7 +233,7 @@ impl<'m> MarkerRaster<'m> {
     pub(crate) fn new(frame: PlotRect, density: f64, marker: &'m str, same: bool) -> Option<MarkerRaster<'m>> {
         let side = |long: f64| (long * density).ceil().max(1.0);
         let (columns, rows) = (side(frame.width()), side(frame.height()));
-        if !(1.0..=16e6).contains(&(columns * rows)) {
+        if !(1.0..=MAX_RASTER_PIXELS).contains(&(columns * rows)) {
             return None;
         }
         let (columns, rows) = (columns as usize, rows as usize);

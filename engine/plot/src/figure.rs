@@ -61,6 +61,19 @@ pub enum FigureReadError {
         /// Height in points.
         height: f64,
     },
+    /// The figure exceeds a limit.
+    #[error("a figure with {count} {what} is too large; the most are {most}")]
+    TooMany {
+        /// What exceeds its limit.
+        what: &'static str,
+        /// The number in the figure.
+        count: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// Axes are far outside of the figure.
+    #[error("axes that far outside of their figure cannot be drawn")]
+    AxesPlace,
 }
 
 impl TryFrom<ColumnEncoding> for FigureColumn {
@@ -439,21 +452,4 @@ pub struct MappedValues {
     /// Whether the scale is logarithmic.
     #[serde(default)]
     pub log: bool,
-}
-
-impl Figure {
-    /// Reads a figure from JSON.
-    ///
-    /// # Errors
-    /// Returns an error if the JSON isn't a valid figure, its size is out of range, or its display list is invalid.
-    pub fn from_json(json: &str) -> Result<Figure, FigureReadError> {
-        let figure: Figure = serde_json::from_str(json)?;
-        if !(figure.width >= 16.0 && figure.height >= 16.0 && figure.width.max(figure.height) <= 10_000.0) {
-            return Err(FigureReadError::Size { width: figure.width, height: figure.height });
-        }
-        if let Some(list) = &figure.display_list {
-            list.check_bounds()?;
-        }
-        Ok(figure)
-    }
 }

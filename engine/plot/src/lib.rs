@@ -15,6 +15,7 @@ mod display_view;
 mod downsample;
 mod draw;
 mod figure;
+mod figure_bounds;
 mod legend;
 mod marks;
 mod mathtext;
@@ -58,7 +59,7 @@ pub enum FigureDrawError {
         height: usize,
     },
     /// Drawing it would take too long.
-    #[error("there is too much to draw: its shapes cover its ground too often")]
+    #[error("there is too much to draw")]
     TooMuchToDraw,
     /// The image can't be encoded as PNG.
     #[error("the picture cannot be written ({0})")]

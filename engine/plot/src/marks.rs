@@ -1,11 +1,11 @@
 //! Draws the visible marks of a pair of axes. Very many points are reduced to what a screen can show.
 
 use crate::colour::{PlotTheme, Rgb, colour_at};
-use crate::density::{GridPoint, MarkerInk, MarkerRaster, PointGrid};
+use crate::density::{GridPoint, MAX_RASTER_PIXELS, MarkerInk, MarkerRaster, PointGrid};
 use crate::downsample::{dedupe_path, downsample_columns, visible_range};
 use crate::draw::{LABEL_FONT_SIZE, SMALL_FONT_SIZE};
 use crate::figure::{Axes, FigureColumn, MappedValues, MarkKind};
-use crate::painter::{PlotBackend, PlotPainter, PlotPoint, PlotRect, PlotStroke};
+use crate::painter::{PlotBackend, PlotPainter, PlotPoint, PlotRect, PlotStroke, drawn_font_size};
 use crate::prepared::{MarkIndex, PreparedAxes};
 use crate::raster_marks::RasterMarks;
 use crate::scale::AxisScale;
@@ -18,6 +18,12 @@ const MAX_EXACT_LINE_POINTS: usize = 5_000;
 pub(crate) const MAX_EXACT_MARKERS: usize = 20_000;
 /// Maximum number of grid cells drawn.
 const MAX_GRID_CELLS: f64 = 80_000.0;
+/// Maximum number of grid cells that keep only whether they hold a marker.
+const MAX_DENSE_GRID_CELLS: f64 = 4_000_000.0;
+/// Maximum radius of a marker in points.
+const MAX_MARKER_RADIUS_POINTS: f64 = 1_000.0;
+/// Maximum number of times that a letter of a hatch makes it denser.
+const MAX_HATCH_DENSITY: f64 = 12.0;
 
 /// Draws the marks of a pair of axes.
 pub(crate) struct MarkPainter<'a> {
@@ -112,6 +118,9 @@ impl MarkPainter<'_> {
             MarkKind::Bars { x, y, width, height, colors, edge, hatch, alpha, .. } => {
                 let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
                 for (number, ((x, y), (wide, high))) in all.enumerate() {
+                    if pen.is_exhausted() {
+                        return;
+                    }
                     // A logarithmic scale has no zero, so bars start at its lower limit.
                     let low = if sy.log && *y <= 0.0 { sy.low } else { *y };
                     let left = if sx.log && *x <= 0.0 { sx.low } else { *x };
@@ -318,8 +327,9 @@ impl MarkPainter<'_> {
         let radius = range.clone().next().map_or(1.0, |number| stamp(number).radius);
         // Markers at every second cell along both axes still cover the cells between them.
         let cell = (radius * 0.7).clamp(0.5, 2.0);
-        let inner = same && alpha >= 1.0 && cell <= radius * 0.7;
-        let fewest = (self.frame.width() * self.frame.height() / MAX_GRID_CELLS).sqrt();
+        let area = self.frame.width() * self.frame.height();
+        let inner = same && alpha >= 1.0 && cell <= radius * 0.7 && area <= MAX_DENSE_GRID_CELLS * cell * cell;
+        let fewest = (area / MAX_GRID_CELLS).sqrt();
         let cell = if inner { cell } else { cell.max(fewest) };
         let gathered = if hint.tiles.is_empty() {
             let all = range.step_by(every).map(|number| (place(number), number as u32));
@@ -330,7 +340,7 @@ impl MarkPainter<'_> {
             // Rounding error of the tiled positions, which becomes visible at high zoom.
             let off = across.abs().max(up.abs()) * f64::from(f32::EPSILON);
             let exact = off > 0.2;
-            let (every, around) = (every as u32, self.frame.expanded(off));
+            let (every, around) = (u32::try_from(every).unwrap_or(u32::MAX), self.frame.expanded(off));
             let all = hint.tiles.points_within(self.scales.map(AxisScale::padded_ends));
             let all = all.map(|([a, b], which)| ((x + f64::from(*a) * across, y + f64::from(*b) * up), *which));
             let all = all.filter(|(at, which)| around.contains(*at) & (every == 1 || which % every == 0));
@@ -350,7 +360,10 @@ impl MarkPainter<'_> {
         // Small markers fill their cell, so that a full grid shows no pattern.
         let least = if cell > 0.5 { cell * 0.6 } else { 0.0 };
         // On screen, the markers become one image.
-        let raster = pen.pixels_per_point().and_then(|density| MarkerRaster::new(self.frame, density, marker, inner));
+        let fits = |density: &f64| area * density * density <= MAX_RASTER_PIXELS;
+        let density = pen.pixels_per_point().filter(fits);
+        let density = density.filter(|density| pen.spend_pixels(area * density * density));
+        let raster = density.and_then(|density| MarkerRaster::new(self.frame, density, marker, inner));
         let (mut raster, mut large) = (raster, Vec::new());
         cells.for_each_drawn(
             |number| place(number as usize),
@@ -420,7 +433,10 @@ impl MarkPainter<'_> {
                 at += 1.0;
             }
         };
-        let count = |letter: char| hatch.chars().filter(|other| *other == letter).count() as f64;
+        let count = |letter: char| {
+            let times = hatch.chars().filter(|other| *other == letter).count() as f64;
+            times.min(MAX_HATCH_DENSITY)
+        };
         if count('/') + count('x') > 0.0 {
             lines(1.0, 12.0 / (count('/') + count('x')));
         }
@@ -449,9 +465,9 @@ impl MarkPainter<'_> {
         if count('.') + count('o') > 0.0 {
             let gap = 8.0 / (count('.') + count('o')).max(1.0);
             let mut y = inner.top + gap / 2.0;
-            while y < inner.bottom {
+            while y < inner.bottom && !pen.is_exhausted() {
                 let mut x = inner.left + gap / 2.0;
-                while x < inner.right {
+                while x < inner.right && !pen.is_exhausted() {
                     pen.fill_circle((x, y), 0.9, colour, 0.8);
                     x += gap;
                 }
@@ -463,6 +479,7 @@ impl MarkPainter<'_> {
     fn draw_text_mark<B: PlotBackend>(&self, kind: &MarkKind, pen: &mut PlotPainter<'_, B>) {
         let MarkKind::Text { x, y, text, color, size, h, v, arrow, shift, inside, turn, ground } = kind else { return };
         let (frame, colour) = (self.frame, self.look.resolve_colour(color));
+        let size = drawn_font_size(*size);
         let base = match inside {
             true => (frame.left + x * frame.width(), frame.bottom - y * frame.height()),
             false => self.position_of(*x, *y),
@@ -472,7 +489,7 @@ impl MarkPainter<'_> {
             return;
         }
         let up = turn.abs() > 15.0;
-        let wide = pen.text_width(text, *size);
+        let wide = pen.text_width(text, size);
         let high = size * 1.25 * text.lines().count() as f64;
         let (wide, high) = if up { (high, wide) } else { (wide, high) };
         let h = match h.as_str() {
@@ -518,9 +535,9 @@ impl MarkPainter<'_> {
         }
         if up {
             let (h, v) = ((HPos::Center), (VPos::Center));
-            pen.draw_text(text, (left + wide / 2.0, top + high / 2.0), *size, colour, (h, v), true);
+            pen.draw_text(text, (left + wide / 2.0, top + high / 2.0), size, colour, (h, v), true);
         } else {
-            pen.draw_text(text, at, *size, colour, (h, v), false);
+            pen.draw_text(text, at, size, colour, (h, v), false);
         }
     }
 
@@ -533,6 +550,9 @@ impl MarkPainter<'_> {
         let radius = (sx.position(1.0) - sx.position(0.0)).min(sy.position(0.0) - sy.position(1.0));
         let sign = if *clockwise { -1.0 } else { 1.0 };
         for (number, part) in parts.0.iter().enumerate() {
+            if pen.is_exhausted() {
+                return;
+            }
             let to = from + sign * part / total * std::f64::consts::TAU;
             let middle = f64::midpoint(from, to);
             let away = out.0.get(number).copied().unwrap_or(0.0) * radius;
@@ -686,9 +706,10 @@ pub(crate) fn marker_strokes(marker: &str) -> &'static [[f64; 4]] {
 /// Draws a marker and its outline.
 fn draw_marker<B: PlotBackend>(pen: &mut PlotPainter<'_, B>, at: PlotPoint, marker: &str, ink: &MarkerInk) {
     if ink.radius > 0.0 {
-        fill_marker(pen, at, marker, ink.radius, ink.colour, ink.alpha);
+        let radius = ink.radius.min(MAX_MARKER_RADIUS_POINTS);
+        fill_marker(pen, at, marker, radius, ink.colour, ink.alpha);
         if let Some(edge) = ink.edge {
-            outline_marker(pen, at, marker, ink.radius, edge);
+            outline_marker(pen, at, marker, radius, edge);
         }
     }
 }

@@ -10,6 +10,24 @@ use plotters_backend::{BackendColor, BackendCoord, BackendStyle};
 
 pub(crate) use crate::plot_rect::{PlotPoint, PlotRect};
 
+/// Maximum cost of all shapes of a drawing: a tile costs 1.
+const MAX_SHAPE_COST: u32 = 4_000_000;
+/// Cost of a line, a circle, a rectangle or a polygon.
+const SHAPE_COST: u32 = 4;
+/// Cost of a line of text.
+const TEXT_COST: u32 = 40;
+/// Maximum number of pixels of all images in a drawing.
+const MAX_IMAGE_PIXELS: f64 = 64e6;
+/// Maximum width of a line in points.
+const MAX_STROKE_POINTS: f64 = 500.0;
+/// Font sizes that are drawn, in points. A backend may have no room for larger letters.
+const FONT_SIZES: [f64; 2] = [0.5, 300.0];
+
+/// Returns the font size that is drawn for a size in points.
+pub(crate) fn drawn_font_size(size: f64) -> f64 {
+    size.clamp(FONT_SIZES[0], FONT_SIZES[1])
+}
+
 /// A backend with optional operations beyond plotters' own; those it doesn't support fall back to the common ones.
 pub trait PlotBackend: DrawingBackend {
     /// Returns the pixels per point if many markers are best drawn as one image; `None` if as shapes.
@@ -72,15 +90,22 @@ impl BackendStyle for BackendStroke {
 }
 
 /// Draws on a backend. The first error is kept, and returned by `finish`.
+///
+/// What is drawn is bounded, because a few bytes of a figure can ask for very many shapes. Beyond the bounds nothing is
+/// drawn, and `finish` returns an error.
 pub(crate) struct PlotPainter<'a, B: PlotBackend> {
     backend: &'a mut B,
     steps_per_point: f64,
     pub(crate) error: Option<String>,
+    shape_cost: u32,
+    image_pixels: f64,
+    is_exhausted: bool,
 }
 
 impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     pub(crate) fn new(backend: &'a mut B, steps: f64) -> PlotPainter<'a, B> {
-        PlotPainter { backend, steps_per_point: steps, error: None }
+        let (shape_cost, image_pixels, is_exhausted) = (0, 0.0, false);
+        PlotPainter { backend, steps_per_point: steps, error: None, shape_cost, image_pixels, is_exhausted }
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "far outside is as good as at the edge")]
@@ -96,7 +121,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     fn backend_stroke(&self, colour: Rgb, alpha: f64, width: f64) -> BackendStroke {
         BackendStroke {
             colour: BackendColor { alpha, rgb: colour },
-            width: (width * self.steps_per_point).round().clamp(1.0, 1e4) as u32,
+            width: (width.min(MAX_STROKE_POINTS) * self.steps_per_point).round().clamp(1.0, 1e4) as u32,
         }
     }
 
@@ -106,6 +131,25 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
+    /// Returns whether there was more to draw than is allowed. Then nothing more is drawn.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.is_exhausted
+    }
+
+    /// Returns whether shapes with this cost can still be drawn, and counts them.
+    fn spend(&mut self, cost: u32) -> bool {
+        self.shape_cost = self.shape_cost.saturating_add(cost);
+        self.is_exhausted |= self.shape_cost > MAX_SHAPE_COST;
+        !self.is_exhausted
+    }
+
+    /// Returns whether an image with so many pixels can still be drawn, and counts them.
+    pub(crate) fn spend_pixels(&mut self, pixels: f64) -> bool {
+        self.image_pixels += pixels;
+        self.is_exhausted |= self.image_pixels > MAX_IMAGE_PIXELS;
+        !self.is_exhausted
+    }
+
     /// Returns the pixels per point if many markers are best drawn as one image.
     pub(crate) fn pixels_per_point(&self) -> Option<f64> {
         self.backend.pixels_per_point()
@@ -113,6 +157,9 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
 
     /// Finishes the drawing and returns the first error, if there was one.
     pub(crate) fn finish(self) -> Result<(), FigureDrawError> {
+        if self.is_exhausted {
+            return Err(FigureDrawError::TooMuchToDraw);
+        }
         let shown = self.backend.present().map_err(|error| error.to_string());
         self.error.map_or(shown, Err).map_err(FigureDrawError::Backend)
     }
@@ -126,7 +173,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
             "none" | "" => return,
             _ => &[],
         };
-        if path.len() < 2 {
+        if path.len() < 2 || self.is_exhausted {
             return;
         }
         if pattern.is_empty() {
@@ -138,6 +185,9 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
                     (c - a) * (e - c) + (d - b) * (f - d) < 0.0
                 });
                 if sharp {
+                    if !self.spend(SHAPE_COST) {
+                        return;
+                    }
                     let steps: Vec<(i32, i32)> = path[from..=at].iter().map(|at| self.to_steps(*at)).collect();
                     let done = self.backend.draw_path(steps, &style);
                     self.keep_error(done);
@@ -160,6 +210,9 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
                 (x, y) = (x + (to_x - x) * left / length, y + (to_y - y) * left / length);
                 piece.push((x, y));
                 if part % 2 == 0 {
+                    if !self.spend(SHAPE_COST) {
+                        return;
+                    }
                     let steps: Vec<(i32, i32)> = piece.iter().map(|at| self.to_steps(*at)).collect();
                     let done = self.backend.draw_path(steps, &style);
                     self.keep_error(done);
@@ -169,7 +222,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
                 piece = vec![(x, y)];
             }
         }
-        if part % 2 == 0 && piece.len() > 1 {
+        if part % 2 == 0 && piece.len() > 1 && self.spend(SHAPE_COST) {
             let steps: Vec<(i32, i32)> = piece.iter().map(|at| self.to_steps(*at)).collect();
             let done = self.backend.draw_path(steps, &style);
             self.keep_error(done);
@@ -198,7 +251,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     }
 
     pub(crate) fn fill_polygon(&mut self, corners: &[PlotPoint], colour: Rgb, alpha: f64) {
-        if corners.len() > 2 {
+        if corners.len() > 2 && self.spend(SHAPE_COST) {
             let style = self.backend_stroke(colour, alpha, 1.0);
             let steps: Vec<(i32, i32)> = corners.iter().map(|at| self.to_steps(*at)).collect();
             let done = self.backend.fill_polygon(steps, &style);
@@ -224,7 +277,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
             inner = clip_polygon(corners, frame);
             &inner
         };
-        if corners.len() > 2 {
+        if corners.len() > 2 && self.spend(1) {
             let steps: Vec<BackendCoord> = corners.iter().map(|at| self.to_steps(*at)).collect();
             if !self.backend.fill_tile(&steps, BackendColor { alpha: 1.0, rgb: colour }) {
                 self.fill_polygon(corners, colour, 1.0);
@@ -234,7 +287,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
 
     /// Fills the area between two lines: pairs of points with the same x, the upper one first.
     pub(crate) fn fill_strip(&mut self, pairs: &[(PlotPoint, PlotPoint)], colour: Rgb, alpha: f64) {
-        if pairs.len() < 2 {
+        if pairs.len() < 2 || !self.spend(SHAPE_COST) {
             return;
         }
         let steps: Vec<_> = pairs.iter().map(|(a, b)| (self.to_steps(*a), self.to_steps(*b))).collect();
@@ -247,7 +300,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
 
     /// Draws rows of RGBA pixels over a rectangle.
     pub(crate) fn draw_pixels(&mut self, a: PlotPoint, b: PlotPoint, columns: usize, rows: usize, bytes: &[u8]) {
-        if columns == 0 || rows == 0 || bytes.len() < columns * rows * 4 {
+        if columns == 0 || rows == 0 || bytes.len() < columns * rows * 4 || self.is_exhausted {
             return;
         }
         let (from, to) = (self.to_steps(a), self.to_steps(b));
@@ -264,7 +317,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
                     let x = [column, column + run.len()].map(|at| a.0 + wide * at as f64);
                     let y = [row, row + 1].map(|at| a.1 + high * at as f64);
                     let alpha = f64::from(alpha) / 255.0;
-                    self.draw_rectangle((x[0], y[0]), (x[1], y[1]), (red, green, blue), alpha, true, 1.0);
+                    self.put_rectangle((x[0], y[0]), (x[1], y[1]), (red, green, blue), alpha, true, 1.0);
                 }
                 column += run.len();
             }
@@ -297,7 +350,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
                     let corners = [a, (b.0, a.1), b, (a.0, b.1)].map(|at| self.to_steps(at));
                     let color = BackendColor { alpha: 1.0, rgb: (red, green, blue) };
                     if !self.backend.fill_tile(&corners, color) {
-                        self.draw_rectangle(a, b, (red, green, blue), 1.0, true, 1.0);
+                        self.put_rectangle(a, b, (red, green, blue), 1.0, true, 1.0);
                     }
                 }
                 column += run.len();
@@ -314,6 +367,13 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         fill: bool,
         width: f64,
     ) {
+        if self.spend(SHAPE_COST) {
+            self.put_rectangle(a, b, colour, alpha, fill, width);
+        }
+    }
+
+    /// Draws a rectangle that is counted already, such as a pixel of an image.
+    fn put_rectangle(&mut self, a: PlotPoint, b: PlotPoint, colour: Rgb, alpha: f64, fill: bool, width: f64) {
         let style = self.backend_stroke(colour, alpha, width);
         let (a, b) = ((a.0.min(b.0), a.1.min(b.1)), (a.0.max(b.0), a.1.max(b.1)));
         let (a, b) = (self.to_steps(a), self.to_steps(b));
@@ -337,6 +397,9 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a radius of some points")]
     pub(crate) fn fill_circle(&mut self, centre: PlotPoint, radius: f64, colour: Rgb, alpha: f64) {
+        if !self.spend(SHAPE_COST) {
+            return;
+        }
         let style = self.backend_stroke(colour, alpha, 1.0);
         let steps = (radius * self.steps_per_point).round().clamp(1.0, 1e5) as u32;
         let centre = self.to_steps(centre);
@@ -345,6 +408,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     }
 
     fn text_style(&self, size: f64, colour: Rgb) -> TextStyle<'static> {
+        let size = drawn_font_size(size);
         // plotters expects the line height as font size.
         let mut style: TextStyle<'static> = (FIGURE_FONT, size * self.steps_per_point * 1.24).into_font().into();
         style.color = BackendColor { alpha: 1.0, rgb: colour };
@@ -383,6 +447,9 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
                 true => (style.transform(FontTransform::Rotate270), (at.0 + down, at.1)),
                 false => (style, (at.0, at.1 + down)),
             };
+            if !self.spend(TEXT_COST) {
+                return;
+            }
             let at = self.to_steps(at);
             let done = self.backend.draw_text(line, &style, at);
             self.keep_error(done);

@@ -60,7 +60,7 @@ impl RasterMarks {
             }
             MarkKind::Contour { x, y, shades, levels, filled, color, labels } => {
                 let heights = HeightGrid { x: &x.0, y: &y.0, shades, levels };
-                let sound = heights.x.len() > 1 && heights.y.len() > 1 && levels.len() <= 1_000;
+                let sound = heights.x.len() > 1 && heights.y.len() > 1;
                 if sound && *filled {
                     self.fill_bands(&heights, pen);
                 } else if sound {
@@ -127,6 +127,9 @@ impl RasterMarks {
         if y0 > y1 {
             down.reverse();
             (y0, y1) = (y1, y0);
+        }
+        if !pen.spend_pixels(across.len() as f64 * down.len() as f64) {
+            return;
         }
         let mut bytes = Vec::with_capacity(across.len() * down.len() * 4);
         for row in &down {
@@ -241,7 +244,8 @@ fn join_segments(pieces: Vec<(PlotPoint, PlotPoint)>) -> Vec<Vec<PlotPoint>> {
     use std::collections::HashMap;
     let key = |at: PlotPoint| ((at.0 * 64.0).round() as i64, (at.1 * 64.0).round() as i64);
     let mut ends: HashMap<(i64, i64), Vec<usize>> = HashMap::new();
-    for (number, (from, to)) in pieces.iter().enumerate() {
+    // The first segments come last, so that each is taken off once, however many end at one point.
+    for (number, (from, to)) in pieces.iter().enumerate().rev() {
         ends.entry(key(*from)).or_default().push(number);
         ends.entry(key(*to)).or_default().push(number);
     }
@@ -254,7 +258,8 @@ fn join_segments(pieces: Vec<(PlotPoint, PlotPoint)>) -> Vec<Vec<PlotPoint>> {
         let mut path = std::collections::VecDeque::from([pieces[start].0, pieces[start].1]);
         for front in [false, true] {
             while let Some(end) = if front { path.front() } else { path.back() }.copied() {
-                let next = ends.get(&key(end)).and_then(|all| all.iter().find(|number| !used[**number])).copied();
+                let all = ends.get_mut(&key(end));
+                let next = all.and_then(|all| std::iter::from_fn(|| all.pop()).find(|number| !used[*number]));
                 let Some(next) = next else { break };
                 used[next] = true;
                 let (a, b) = pieces[next];

@@ -10,6 +10,8 @@ pub const CSV_MIME: &str = "text/csv";
 
 /// Maximum column that a control code can move the cursor to.
 const MAX_TERMINAL_COLUMN: usize = 400;
+/// Maximum number of spaces that fill lines up to the cursor. Without more, text is put at the end of its line.
+const MAX_PADDING_CHARS: usize = 1 << 20;
 
 /// A color in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,8 @@ pub fn parse_styled(text: &str) -> (String, Vec<(Range<usize>, TerminalStyle)>) 
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return (text.to_owned(), Vec::new());
     }
-    let mut screen = TerminalScreen { lines: vec![Vec::new()], ..TerminalScreen::default() };
+    let (lines, padding_left) = (vec![Vec::new()], MAX_PADDING_CHARS);
+    let mut screen = TerminalScreen { lines, padding_left, ..TerminalScreen::default() };
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -84,13 +87,21 @@ struct TerminalScreen {
     line: usize,
     column: usize,
     style: TerminalStyle,
+    /// Number of spaces that may still be added.
+    padding_left: usize,
 }
 
 impl TerminalScreen {
     fn put_char(&mut self, c: char) {
         let Some(line) = self.lines.get_mut(self.line) else { return };
-        if line.len() < self.column {
-            line.resize(self.column, (' ', TerminalStyle::default()));
+        if let Some(gap) = self.column.checked_sub(line.len()).filter(|gap| *gap > 0) {
+            match self.padding_left.checked_sub(gap) {
+                Some(left) => {
+                    self.padding_left = left;
+                    line.resize(self.column, (' ', TerminalStyle::default()));
+                }
+                None => self.column = line.len(),
+            }
         }
         match line.get_mut(self.column) {
             Some(place) => *place = (c, self.style),
@@ -114,8 +125,8 @@ impl TerminalScreen {
         match end {
             'm' => self.style = apply_style_codes(self.style, code),
             'A' | 'F' => self.line = self.line.saturating_sub(many),
-            'B' | 'E' => self.line = (self.line + many).min(self.lines.len() - 1),
-            'C' => self.column = (self.column + many).min(MAX_TERMINAL_COLUMN.max(self.column)),
+            'B' | 'E' => self.line = self.line.saturating_add(many).min(self.lines.len() - 1),
+            'C' => self.column = self.column.saturating_add(many).min(MAX_TERMINAL_COLUMN.max(self.column)),
             'D' => self.column = self.column.saturating_sub(many),
             'G' => self.column = (many - 1).min(MAX_TERMINAL_COLUMN),
             'K' => {
@@ -258,6 +269,12 @@ mod tests {
         assert_eq!(strip_codes("10 %\r20 %\r\nend"), "20 %\nend");
         assert_eq!(strip_codes("ab\u{8}c\u{7}\u{1b}]0;title\u{7}!"), "ac!");
         assert_eq!(strip_codes("one\n\ttwo\n"), "one\n\ttwo\n");
+        let many = "\u{1b}[400Cx\n".repeat(20_000);
+        assert!(strip_codes(&many).len() <= MAX_PADDING_CHARS + 2 * 20_000);
+        for far in ["\u{1b}[18446744073709551615B", "\u{1b}[18446744073709551615E"] {
+            assert_eq!(strip_codes(&format!("a\nb\r{far}c")), "a\nc");
+        }
+        assert_eq!(strip_codes("a\u{1b}[18446744073709551615Cb").trim_end_matches('b').len(), MAX_TERMINAL_COLUMN);
         assert_eq!(strip_codes("long line\r\u{1b}[Kend"), "end");
         assert_eq!(strip_codes("a: 1\nb: 1\n\u{1b}[2Aa: 2\n\u{1b}[1Bend"), "a: 2\nb: 1\nend", "bars below each other");
         assert_eq!(strip_codes("old\nlines\u{1b}[2Jnew"), "new");

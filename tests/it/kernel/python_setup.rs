@@ -117,6 +117,26 @@ fn the_command_line_sets_up_python_and_uses_it() {
 }
 
 #[test]
+fn nothing_of_the_notes_runs_during_a_setup() {
+    let Some((python, _)) = python_with_venv() else { return };
+    let house = House::with(&[("Note.md", "```python\nimport boats\n```\n")]);
+    // Python looks for modules in the folder that it starts in before it looks among its own.
+    let seen = house.path("seen");
+    let code = format!("open({:?}, 'w').write('it ran')\n", seen.display().to_string());
+    for name in ["venv.py", "pip.py", "ensurepip.py", "logging.py", "subprocess.py", "shutil.py"] {
+        house.write(&format!("notes/{name}"), code.as_bytes());
+    }
+    let variables = variables_with_wheels(&python, &house.path(""));
+    let workspace = house.path("W").display().to_string();
+    let words = ["kernels", "Note.md", "--setup", "--package", "boats", "--workspace", &workspace];
+    let mut command = house.command(&words);
+    command.envs(variables).current_dir(house.path("notes"));
+    crate::program::finish(command, b"").good();
+    assert!(!seen.exists(), "code of the notes ran outside of the walls");
+    assert!(house.path("notes/.venv/pyvenv.cfg").exists());
+}
+
+#[test]
 fn a_setup_without_network_says_so_and_leaves_nothing() {
     let Some((python, _)) = python_with_venv() else { return };
     let house = House::with(&[("Note.md", "```python\nimport boats\n```\n")]);

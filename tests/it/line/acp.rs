@@ -281,6 +281,30 @@ fn answers_that_last_are_rules_of_the_workspace() {
 }
 
 #[test]
+fn a_request_for_permission_shows_all_that_would_run() {
+    // Drawn as Markdown, what follows the fence in this code would be a comment that nobody sees.
+    let code = "print(1)\n\"\"\"\n```\n<!--\n\"\"\"\nimport os  # \u{202e}live\n# -->\n";
+    let script = move |turn: usize, _: &Value| -> agents::Said {
+        match turn {
+            0 => (String::new(), vec![("run_python", json!({"code": code}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let house = agents::house(&agents::model(script), &[("a.md", "# A\n")]);
+    let mut editor = Editor::new(&house);
+    let session = editor.session(&house);
+    let prompt = editor.prompt(&session, "count");
+    let (request, asked) = editor.asked();
+    let parts = asked["toolCall"]["content"].as_array().expect("what would run");
+    let shown: String = parts.iter().filter_map(|part| part["content"]["text"].as_str()).collect();
+    assert!(shown.starts_with("````\ncode:\nprint(1)\n"), "{shown}");
+    assert!(shown.contains("import os  # \\u{202e}live\n# -->\n````\n"), "{shown}");
+    editor.choose(&request, "deny");
+    editor.answer(prompt);
+    editor.end();
+}
+
+#[test]
 fn a_prompt_is_cancelled_and_a_question_is_answered_by_the_next() {
     let script = |turn: usize, body: &Value| -> agents::Said {
         let words = body["messages"].to_string();

@@ -575,6 +575,28 @@ fn a_run_is_followed_approved_and_denied() {
 }
 
 #[test]
+fn an_approval_on_a_page_shows_all_that_would_run() {
+    let counts: String = (0..2_000).map(|line| format!("print({line}, 'and so on')\n")).collect();
+    let code = counts + "import os  # \u{202e}live\n";
+    let model = agents::model(move |turn, _| match turn {
+        0 => (String::new(), vec![("run_python", json!({"code": code}))]),
+        _ => ("Done.".to_owned(), Vec::new()),
+    });
+    let house = agents::house(&model, &[("a.md", "# A\n")]);
+    let task = token(&house, "task", &["--scopes", "read,agent"]);
+    let server = Server::new(&house);
+    let browser = Browser::new(&server, &server.pair);
+    server.post(&task, "/api/v1/tasks", &json!({"description": "Count"})).code(201);
+    until("the start page shows what waits", || browser.get("/").code(200).text().contains("Allow once"));
+    let home = browser.get("/").code(200).text();
+    assert!(home.contains("print(1999, 'and so on')\nimport os  # \\u{202e}live"), "the end of the code is shown");
+    assert!(!home.contains('\u{202e}'), "nothing turns the text around");
+    let action = home.split("action=\"/approvals/").nth(1).and_then(|rest| rest.split('"').next());
+    browser.post(&format!("/approvals/{}", action.expect("an action")), &[("decision", "deny")]).led();
+    server.end();
+}
+
+#[test]
 fn a_form_of_a_tool_server_is_filled_in_on_the_phone() {
     let house = mcp_forms::travelling();
     let server = Server::new(&house);

@@ -115,6 +115,30 @@ fn what_a_program_writes_before_we_do_is_its_change() {
     assert_eq!(house.read("notes/a.md"), b"# A\n");
 }
 
+#[test]
+fn settings_of_a_volume_start_no_programs_before_it_is_trusted() {
+    let house = house();
+    house.write("notes/.claude/settings.json", b"{\"hooks\": {}}\n");
+    let words = ["ask", "alone", "--agent", "mine"];
+    let refused = house.run(&words);
+    assert!(refused.code != 0 && !house.path("notes/made.csv").exists(), "{refused:?}");
+    let said = format!("{}{}", refused.text(), refused.err);
+    assert!(said.contains("would obey .claude in this volume") && said.contains("volumes trust"), "{said}");
+    house.run(&["volumes", "trust", "notes"]).good();
+    house.write("notes/old.csv", b"old\n");
+    assert!(house.run(&words).good().text().contains("Done alone."));
+}
+
+#[test]
+fn all_that_a_program_asks_permission_for_is_seen() {
+    let house = house();
+    let asked = house.fed(&["ask", "wordy", "--agent", "mine"], b"n\n");
+    for words in ["Tidy up", "and empty the disk", "rm -rf all"] {
+        assert!(asked.err.contains(words), "{words}: {}", asked.err);
+    }
+    assert!(asked.text().contains("Chosen no."), "{}", asked.text());
+}
+
 /// Lets the program ask for permission to write these files by itself, allowed by a rule where one may. Returns what it
 /// was answered, and all that was printed.
 fn edits(house: &House, files: &str, input: &[u8]) -> (Value, String) {

@@ -27,6 +27,21 @@ fn write_program(house: &House, name: &str, script: &str) -> String {
 }
 
 #[test]
+fn hooks_do_not_get_the_passphrase_of_the_workspace() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let seen = house.path("seen");
+    write_program(&house, "notes/.git/hooks/pre-commit", &format!("env > {}", seen.display()));
+    house.write("notes/a.md", b"two\n");
+    let workspace = house.path("W").display().to_string();
+    let mut commit = house.command(&["git", "commit", "--all", "-m", "two", "--workspace", &workspace]);
+    commit.current_dir(house.path("notes")).env("TRACEBOOK_PASSPHRASE", "open sesame").env("OTHER", "kept");
+    finish(commit, b"").good();
+    let env = std::fs::read_to_string(seen).expect("the hook ran");
+    assert!(env.contains("OTHER=kept") && !env.contains("sesame"), "{env}");
+}
+
+#[test]
 fn git_in_the_folder_of_a_read_only_volume_changes_nothing() {
     const REFUSAL: &str = "notes is read-only. Remove `readonly` of notes from config.yaml to change it.";
     let house = House::with(&[("a.md", "one\n"), ("sub/b.md", "b\n")]);

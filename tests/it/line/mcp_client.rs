@@ -49,6 +49,23 @@ fn program_house() -> House {
 }
 
 #[test]
+fn a_server_does_not_start_among_the_notes() {
+    let house = configured("");
+    let (script, log) = (house.path("server.sh").display().to_string(), house.path("where").display().to_string());
+    house.write("where.sh", format!("pwd > '{log}'\nexec sh '{script}'\n").as_bytes());
+    let start = house.path("where.sh").display().to_string();
+    let config = format!("mcp:\n  servers:\n    own:\n      command: sh\n      args: ['{start}']\n");
+    house.write("W/config.yaml", config.as_bytes());
+    let workspace = house.path("W").display().to_string();
+    let mut command = house.command(&["mcp", "tools", "own", "--workspace", &workspace]);
+    command.current_dir(house.path("notes"));
+    assert!(crate::program::finish(command, b"").good().text().starts_with("half "));
+    let place = std::fs::read_to_string(log).expect("a path");
+    let home = house.path("").canonicalize().expect("there");
+    assert_eq!(std::path::Path::new(place.trim()).canonicalize().expect("there"), home);
+}
+
+#[test]
 fn a_person_calls_tools_of_a_server() {
     let house = program_house();
     assert!(house.run(&["mcp", "tools", "own"]).good().text().starts_with("half "));

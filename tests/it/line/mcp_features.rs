@@ -248,6 +248,34 @@ fn an_approval_is_a_form_only_if_the_user_allowed_that() {
 }
 
 #[test]
+fn a_form_shows_all_that_would_run_or_nobody_is_asked_there() {
+    let tail = "import os  # \u{202e}live\n";
+    for (code, fits) in [(format!("print(1)\n{tail}"), true), ("print(1)\n".repeat(600) + tail, false)] {
+        let model = agents::model(move |turn, _| match turn {
+            0 => (String::new(), vec![("run_python", json!({"code": code}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        });
+        let house = agents::house(&model, &[("Boat.md", "12 volts\n")]);
+        let options = ["--allow-agent", "--allow-approve"];
+        let mut client = Client::with_capabilities(&house, &options, json!({"elicitation": {}}));
+        client.form_answer = json!({"action": "decline"});
+        let id = client.begin("tools/call", json!({"name": "ask_an_agent", "arguments": {"text": "Count"}}));
+        if !fits {
+            let waiting = || house.run(&["approvals", "--json"]).good().lines();
+            until("it waits for the user", || !waiting().is_empty());
+            let name = waiting()[0]["name"].as_str().expect("a name").to_owned();
+            house.run(&["approvals", &name, "--deny"]).good();
+        }
+        client.answer(id);
+        let forms: Vec<&str> = client.asked.iter().filter_map(|form| form["params"]["message"].as_str()).collect();
+        assert_eq!(forms.len(), usize::from(fits), "{forms:?}");
+        let says = |words: &str| forms.iter().all(|form| form.contains(words));
+        assert!(says("code:\nprint(1)\nimport os  # \\u{202e}live\n"), "{forms:?}");
+        client.end();
+    }
+}
+
+#[test]
 fn a_client_works_in_the_volume_that_contains_its_roots() {
     let house = notes();
     // By name, this one is the first.

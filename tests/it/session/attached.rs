@@ -5,7 +5,7 @@ use engine::event::FileStamp;
 use engine::{AGREED_BYTES_KEY_PREFIX, AttachmentAction, Command, Event};
 use std::path::Path;
 use store::disk::DiskReader;
-use store::{BlobHash, DocId};
+use store::{ActorId, BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
 
 /// A shared volume with a note and two pictures, whose bytes all devices have agreed on.
 fn agreed() -> (Twin, DocId) {
@@ -89,4 +89,35 @@ fn nothing_is_done_with_hidden_files() {
     let named: Vec<&String> = twin.beside[&volume].files.values().map(|(path, _)| path).collect();
     assert_eq!(named, ["one.png", "two.png"], "neither read nor held");
     assert!(twin.session.volume(volume).is_some_and(|volume| volume.files.contains_key(".key.bin")), "it is known");
+}
+
+#[test]
+fn no_device_moves_a_hidden_file_of_another_or_hides_one_there() {
+    let (mut twin, volume) = agreed();
+    let [hidden, shown] = [".key.bin", "one.png"].map(|path| twin.id(path));
+    let chunks = twin.world.disk.chunks(volume).expect("read").into_iter().map(|chunk| chunk.bytes);
+    let theirs = VolumeDoc::load(volume, &chunks.collect::<Vec<_>>(), ActorId::from([98; 16]));
+    let mut theirs = theirs.expect("read").doc;
+    let entry = |path: &str| Some(FileEntry { path: path.to_owned(), kind: FileKind::Attachment });
+    // Under another name its bytes would be sent; under these names other programs would obey the file.
+    let changes =
+        [(hidden, entry("key.bin")), (hidden, None), (shown, entry(".git")), (shown, entry(".envrc")), (shown, None)];
+    for (file, change) in changes {
+        let wanted = change.as_ref().map(|entry| entry.path.clone());
+        let bytes = theirs.commit(None, &[(file, change)], 5).expect("changed");
+        twin.event(Event::Received { doc: volume, ticket: 1, parcel: bytes.into() });
+        rest(&mut twin);
+        let is_there = |path: &str| twin.world.files.contains_key(&Path::new(ROOT).join(path));
+        assert!(is_there(".key.bin"), "{file} as {wanted:?}");
+        assert!(is_there("one.png") || (file == shown && wanted.is_none()), "{file} as {wanted:?}");
+        assert!(!wanted.is_some_and(|path| is_there(&path)), "{file}");
+    }
+    // What isn't hidden follows the other device, also into the trash and back.
+    assert!(!twin.world.files.contains_key(&Path::new(ROOT).join("one.png")), "deleted there, and here");
+    for (path, comes) in [(".envrc", false), ("back.png", true)] {
+        let bytes = theirs.commit(None, &[(shown, entry(path))], 6).expect("changed");
+        twin.event(Event::Received { doc: volume, ticket: 1, parcel: bytes.into() });
+        rest(&mut twin);
+        assert_eq!(twin.world.files.contains_key(&Path::new(ROOT).join(path)), comes, "{path}");
+    }
 }

@@ -263,6 +263,19 @@ fn hidden_files_stay_where_they_are() {
 }
 
 #[test]
+fn a_file_that_another_device_hides_stays_as_it_is_here() {
+    let both = Two::new(NOTES);
+    both.one.write("notes/letter.bin", b"gitdir: pictures\n");
+    both.settle();
+    assert!(both.two.path("notes/letter.bin").exists());
+    std::fs::rename(both.one.path("notes/letter.bin"), both.one.path("notes/.git")).expect("renamed");
+    both.settle();
+    both.settle();
+    assert!(!both.two.path("notes/.git").exists(), "git would take the folder for a repository");
+    assert!(both.two.path("notes/letter.bin").exists());
+}
+
+#[test]
 fn a_hub_without_room_says_so_and_notes_are_unharmed() {
     let (one, two) = (House::with(NOTES), House::new());
     let hub = Hub::start(&one, "127.0.0.1:0", &["--quota", "2"]);

@@ -42,6 +42,18 @@ fn pictures_and_text_are_previewed() {
 }
 
 #[test]
+fn a_small_file_is_no_table_of_very_many_cells() {
+    // Each empty line would become a row of a thousand cells.
+    let wide = format!("{}\n{}", ",".repeat(999), "\n".repeat(300_000));
+    let bench = Bench::new(&[("One.md", "One.\n"), ("wide.csv", &wide)]);
+    let mut window = bench.opened();
+    choose_file(&mut window, "wide.csv");
+    until(&mut window, "it's said why", |window| {
+        window.query_by_label_contains("ost cells of the table are missing").is_some()
+    });
+}
+
+#[test]
 fn other_programs_open_files_on_a_click_only() {
     let bench = bench();
     std::fs::write(bench.notes().join("song.mp3"), "x").expect("a file");

@@ -65,6 +65,31 @@ fn shown(code: &str, label: &str) -> (Bench, Driven) {
 }
 
 #[test]
+fn figures_that_ask_for_too_much_are_named_with_the_reason() {
+    let code = "import json
+kind = 'application/vnd.tracebook.figure+json'
+def show(place, marks):
+    figure = {'width': 200, 'height': 100, 'axes': [{'place': place, 'marks': marks}]}
+    display({kind: json.dumps(figure)}, raw=True, metadata={kind: {'width': 200, 'height': 100}})
+even = {'start': 0, 'step': 1, 'count': 19_000_000}
+line = {'kind': 'line', 'x': even, 'y': even, 'color': 'C0', 'width': 1, 'dash': '-', 'marker': '', 'size': 6,
+        'alpha': 1, 'label': ''}
+word = {'kind': 'text', 'x': 0.5, 'y': 0.5, 'text': 'W', 'color': 'C0', 'size': 1e6, 'h': 'center', 'v': 'center',
+        'arrow': None, 'inside': True}
+show([0, 0, 1, 1], [line] * 200)
+show([-1e300, 0, 1e300, 1], [line] * 0)
+show([0, 0, 1, 1], [word])";
+    let bench = Bench::new(&[("Plot.md", &format!("```python\n{code}\n```\n"))]);
+    let mut window = bench.opened();
+    let note = window.state().note().expect("a note is shown");
+    window.state_mut().send_command(Command::RunAll { note });
+    until(&mut window, "two are refused and one is drawn", |window| {
+        let says = |words: &str| window.query_by_label_contains(words).is_some();
+        says("evenly spaced numbers is too large") && says("far outside") && window.state().figures() > 0
+    });
+}
+
+#[test]
 fn a_figure_of_matplotlib_is_shown_and_zoomed() {
     let list = include_str!("../../data/matplotlib/bar.json");
     let code = "class Figure:\n    def _repr_mimebundle_(self, **options):\n        \

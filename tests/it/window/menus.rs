@@ -110,6 +110,42 @@ fn a_link_and_a_picture_have_menus_of_their_own() {
 }
 
 #[test]
+fn a_link_to_another_program_opens_by_its_menu_alone() {
+    let program = "file:///usr/share/applications/evil.desktop";
+    let note = format!("[the invoice]({program})\n\n[the site](https://example.com/)\n");
+    let bench = Bench::new(&[("A.md", &note)]);
+    let mut window = bench.opened();
+    until(&mut window, "the note is shown", |window| window.query_by_label("the site").is_some());
+    // The address that is opened by what was done last.
+    let opened = |window: &mut Driven| {
+        let mut found = None;
+        for _ in 0..6 {
+            window.step();
+            let mut commands = window.output().platform_output.commands.iter();
+            found = found.or(commands.find_map(|command| match command {
+                egui::OutputCommand::OpenUrl(link) => Some(link.url.clone()),
+                _ => None,
+            }));
+        }
+        found
+    };
+    let click = |window: &mut Driven, at: egui::Pos2| {
+        window.drag_at(at);
+        window.drop_at(at);
+        opened(window)
+    };
+    let link = links::link_in(&mut window, "the invoice");
+    assert_eq!(click(&mut window, link), None);
+    until(&mut window, "it's said why", |window| window.query_by_label_contains("starts another program").is_some());
+    open_menu_at(&mut window, link);
+    assert!(!has_item(&window, "Open link") && !has_item(&window, "Open in new tab"));
+    window.get_by_role_and_label(Role::MenuItem, "Open in another program").click();
+    assert_eq!(opened(&mut window).as_deref(), Some(program));
+    let site = links::link_in(&mut window, "the site");
+    assert_eq!(click(&mut window, site).as_deref(), Some("https://example.com/"));
+}
+
+#[test]
 fn rows_and_columns_of_a_table_come_and_go_by_the_menu() {
     let bench = Bench::new(&[("A.md", "| a | b |\n|---|---|\n| 1 | 2 |\n")]);
     let mut window = bench.opened();

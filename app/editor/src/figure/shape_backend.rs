@@ -14,6 +14,8 @@ use std::convert::Infallible;
 
 /// Backend units per point, fine enough that curves look smooth.
 pub(super) const STEPS_PER_POINT: f32 = 16.0;
+/// Maximum number of corners that are compared to fill a drawing's polygons. What is left of a polygon isn't filled.
+pub(super) const MAX_CORNER_TESTS: usize = 200_000_000;
 
 /// Collects the shapes of a figure while it is drawn.
 pub(super) struct ShapeBackend<'a> {
@@ -23,6 +25,8 @@ pub(super) struct ShapeBackend<'a> {
     pub(super) shapes: Vec<Shape>,
     /// Textures that the shapes use; they must live as long as the shapes.
     pub(super) textures: Vec<TextureHandle>,
+    /// Number of corners that may still be compared to fill polygons.
+    pub(super) corner_tests: usize,
 }
 
 type DrawResult = Result<(), DrawingErrorKind<Infallible>>;
@@ -116,7 +120,7 @@ impl DrawingBackend for ShapeBackend<'_> {
         self.shapes.push(if corners.len() == 3 || is_convex(&corners) {
             Shape::convex_polygon(corners, colour(style.color()), Stroke::NONE)
         } else {
-            filled(corners, colour(style.color()))
+            filled(corners, colour(style.color()), &mut self.corner_tests)
         });
         Ok(())
     }
@@ -231,8 +235,9 @@ fn is_convex(corners: &[Pos2]) -> bool {
     !(left && right)
 }
 
-/// Fills a simple polygon with triangles by ear clipping.
-fn filled(corners: Vec<Pos2>, colour: Color32) -> Shape {
+/// Fills a simple polygon with triangles by ear clipping. That takes up to the third power of its corners, so they're
+/// compared at most `corner_tests` times.
+fn filled(corners: Vec<Pos2>, colour: Color32, corner_tests: &mut usize) -> Shape {
     let mut mesh = Mesh::default();
     for corner in &corners {
         mesh.colored_vertex(*corner, colour);
@@ -249,6 +254,8 @@ fn filled(corners: Vec<Pos2>, colour: Color32) -> Shape {
     let corner = |index: u32| corners[index as usize];
     while left.len() > 2 && failed <= left.len() {
         let count = left.len();
+        let Some(tests_left) = corner_tests.checked_sub(count) else { break };
+        *corner_tests = tests_left;
         at %= count;
         let [a, b, c] = [left[at], left[(at + 1) % count], left[(at + 2) % count]];
         let ear = turn(corner(a), corner(b), corner(c)) * sign >= 0.0 && {

@@ -3,6 +3,7 @@
 
 use super::NotePage;
 use crate::actions::{ClipboardCommand, PageAction};
+use crate::link_targets::{OutsideLink, outside_link};
 use crate::saved_states::restart_warning;
 use editor::display_map::RowIndex;
 use editor::markdown_keys::{TableEdit, edit_table};
@@ -365,11 +366,15 @@ fn link_items(ui: &mut Ui, link: &str, actions: &mut Vec<PageAction>) {
         }
         return;
     }
-    if menu_item(ui, "Open link", None, true) {
+    let outside = outside_link(link);
+    if outside == Some(OutsideLink::Program) {
+        if menu_item(ui, "Open in another program", None, true) {
+            actions.push(PageAction::FollowOutside(link.to_owned()));
+        }
+    } else if menu_item(ui, "Open link", None, true) {
         actions.push(PageAction::Follow(link.to_owned()));
     }
-    let is_web = link.contains("://") || link.starts_with("mailto:");
-    if !is_web && menu_item(ui, "Open in new tab", None, true) {
+    if outside.is_none() && menu_item(ui, "Open in new tab", None, true) {
         actions.push(PageAction::FollowBeside(link.to_owned()));
     }
     if menu_item(ui, "Copy link", None, true) {

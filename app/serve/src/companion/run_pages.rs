@@ -17,6 +17,7 @@ use pulldown_cmark::{Event, Options, Tag, TagEnd};
 use serde::Deserialize;
 use serde_json::Value;
 use text::markdown::parse;
+use text::untrusted_text;
 
 /// Maximum numbers of runs and of steps on a page, newest kept.
 const MAX_SHOWN_RUNS: usize = 100;
@@ -64,8 +65,10 @@ pub(super) fn run_row(run: &Value) -> Markup {
     }
 }
 
+/// Returns a value as text in which nothing hides.
 fn shown_value(value: &Value) -> String {
-    value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap_or_default(), str::to_owned)
+    let text = value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap_or_default(), str::to_owned);
+    untrusted_text::escape_block(&text).into_owned()
 }
 
 fn cut(text: &str) -> String {
@@ -74,13 +77,16 @@ fn cut(text: &str) -> String {
     if end < text.len() { format!("{kept}… {} more bytes", text.len() - end) } else { kept.to_owned() }
 }
 
-/// Shows what a call was given: each argument by name.
-fn argument_list(arguments: &Value) -> Markup {
+/// Shows what a call was given: each argument by name, as `shown` shows its text.
+fn argument_list(arguments: &Value, shown: fn(&str) -> String) -> Markup {
     let rows = arguments.as_object();
     html! {
         @if let Some(rows) = rows.filter(|rows| !rows.is_empty()) {
             dl class="arguments" {
-                @for (name, value) in rows { dt { (name) } dd { pre { (cut(&shown_value(value))) } } }
+                @for (name, value) in rows {
+                    dt { (untrusted_text::escape_line(name).into_owned()) }
+                    dd { pre { (shown(&shown_value(value))) } }
+                }
             }
         }
     }
@@ -90,25 +96,31 @@ fn argument_list(arguments: &Value) -> Markup {
 pub(super) fn approval_card(caller: &CompanionCaller, approval: &PendingApproval, back: &str) -> Markup {
     let id = &approval.action_id;
     let asked = asked_form(approval);
+    let what = untrusted_text::escape_block(&approval.description).into_owned();
     let (allow, deny) = match &asked {
         Some(call) if call.form.page.is_some() => ("Continue", "Decline"),
         Some(_) => ("Send", "Decline"),
         None => ("Allow once", "Deny"),
     };
     html! {
-        section class="card" aria-label={ "Approval: " (approval.description) } {
+        section class="card" aria-label={ "Approval: " (what) } {
             p class="muted" {
                 (run_state("waits")) " · " a href={ "/runs/" (approval.run) } { (approval.agent) }
                 " · asked " (shown_time(approval.asked))
             }
-            p class="what" { (approval.description) }
-            p class="muted" { (sentence(&approval.reason)) }
+            p class="what" { (what) }
+            p class="muted" { (sentence(&untrusted_text::escape_line(&approval.reason))) }
             details open[approval.parameters.to_string().len() <= MAX_OPEN_BYTES] {
                 summary { "Arguments of " code { (approval.action_type) } }
-                (argument_list(&approval.parameters))
+                // All of it: what is left out would be allowed unseen.
+                (argument_list(&approval.parameters, str::to_owned))
             }
             @for piece in &approval.code {
-                details { summary { "Code that would run" } pre { (cut(&shown_value(piece))) } }
+                @let title = untrusted_text::escape_line(piece["title"].as_str().unwrap_or_default()).into_owned();
+                details {
+                    summary { "Code that would run: " (title) }
+                    pre { (shown_value(&piece["text"])) }
+                }
             }
             @if caller.allows(TokenScope::Approve) {
                 form class="stack" method="post" action={ "/approvals/" (id) } {
@@ -210,8 +222,8 @@ fn step_row(step: &Value) -> Markup {
             @match text("type") {
                 "thinking" => { div class="answer" { (model_text(text("content").trim())) } }
                 "tool_call" => {
-                    @if used.to_string().len() <= MAX_OPEN_BYTES { (argument_list(used)) } @else {
-                        details { summary { "Arguments" } (argument_list(used)) }
+                    @if used.to_string().len() <= MAX_OPEN_BYTES { (argument_list(used, cut)) } @else {
+                        details { summary { "Arguments" } (argument_list(used, cut)) }
                     }
                 }
                 "tool_result" if step["success"] == true => { (step_text(&shown_value(&step["result"]))) }

@@ -8,8 +8,11 @@ use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use eframe::egui;
 use notebook::actions::PendingJump;
-use notebook::link_targets::{heading_offset, link_target};
+use notebook::link_targets::{OutsideLink, heading_offset, link_target, outside_link};
 use store::{DocId, FileKind};
+
+/// Maximum length of an address in a message, in characters.
+const MAX_SHOWN_ADDRESS_CHARS: usize = 200;
 
 impl PaneState {
     /// Follows a link of the open note.
@@ -26,9 +29,15 @@ impl PaneState {
             overlay.open_search_for(host, &format!("tag:{tag}"));
             return;
         }
-        if link.contains("://") || link.starts_with("mailto:") {
-            ctx.open_url(egui::OpenUrl::new_tab(link));
-            return;
+        match outside_link(link) {
+            Some(OutsideLink::Web) => return ctx.open_url(egui::OpenUrl::new_tab(link)),
+            Some(OutsideLink::Program) => {
+                // A click alone starts no program: the link's words may promise something else.
+                let address: String = link.chars().take(MAX_SHOWN_ADDRESS_CHARS).collect();
+                let advice = "To open it, choose “Open in another program” in the link's menu.";
+                return notices.toasts.show_message(format!("{address} starts another program. {advice}"));
+            }
+            None => {}
         }
         let (path, part) = link.split_once('#').unwrap_or((link, ""));
         if self.active.note.is_none() {

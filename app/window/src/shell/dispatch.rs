@@ -116,6 +116,7 @@ impl AppWindow {
                     &mut self.prefs,
                     (ctx, &link),
                 ),
+                PageAction::FollowOutside(link) => ctx.open_url(egui::OpenUrl::new_tab(link)),
                 PageAction::CopyPicture(name) => {
                     self.jobs.copy_picture(&self.host, &self.panes, &mut self.notices, ctx, &name)
                 }

@@ -530,7 +530,11 @@ impl RequestLedger {
             call
         });
         let paths = self.permission_paths(&call)?;
-        let mut details = call_text(&call);
+        let mut details = whole_call_text(&call);
+        let title = call.title.trim();
+        if !title.is_empty() && title != call_title(&call) {
+            details = format!("{title}\n\n{details}");
+        }
         for diff in diffs_of(&call.content) {
             let path = self.inside(&diff.path).unwrap_or_else(|_| diff.path.display().to_string());
             let old = diff.old_text.as_deref().map(|old| format!("--- before\n{old}\n")).unwrap_or_default();
@@ -627,8 +631,13 @@ fn diffs_of(content: &[ToolCallContent]) -> Vec<Diff> {
     content.iter().filter_map(diff).collect()
 }
 
-/// Returns the text of a call's content, or of its raw output if it has none.
+/// Returns the beginning of the text of a call.
 fn call_text(call: &ToolCall) -> String {
+    cut(&whole_call_text(call), MAX_DESCRIPTION_BYTES).to_owned()
+}
+
+/// Returns the text of a call's content, or of its raw output if it has none.
+fn whole_call_text(call: &ToolCall) -> String {
     let mut text = String::new();
     for part in &call.content {
         if let ToolCallContent::Content(part) = part {
@@ -643,7 +652,7 @@ fn call_text(call: &ToolCall) -> String {
             None => String::new(),
         };
     }
-    cut(text.trim(), MAX_DESCRIPTION_BYTES).to_owned()
+    text.trim().to_owned()
 }
 
 fn content_text(content: &ContentBlock) -> String {

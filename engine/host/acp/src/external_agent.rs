@@ -30,10 +30,34 @@ const BATCH_DELAY: Duration = Duration::from_millis(30);
 const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of actions that are passed on together.
 const MAX_BATCH_ACTIONS: usize = 16;
+/// Settings in a project by which agents' programs start others, without asking where they work for another program.
+const PROGRAM_SETTINGS: [&str; 12] = [
+    ".claude",
+    ".mcp.json",
+    ".codex",
+    ".gemini",
+    ".opencode",
+    "opencode.json",
+    "opencode.jsonc",
+    ".qwen",
+    ".kiro",
+    ".roo",
+    "crush.json",
+    ".crush.json",
+];
 /// Maximum length of all text of a turn in bytes.
 const MAX_TURN_TEXT_BYTES: usize = 4 << 20;
 /// Maximum number of messages of a turn.
 const MAX_TURN_MESSAGES: usize = 200_000;
+
+/// Returns why a program must not start in a folder that the user doesn't trust: there are settings that it could obey.
+pub fn settings_refusal(name: &str, folder: &Path) -> Option<String> {
+    let settings = PROGRAM_SETTINGS.iter().find(|settings| folder.join(settings).symlink_metadata().is_ok())?;
+    Some(format!(
+        "{name} would obey {settings} in this volume, which can start programs with your rights. Look at it. If you \
+         trust its author: `tracebook volumes trust NAME`."
+    ))
+}
 
 /// A program that speaks the protocol as an agent, and the folder in which it works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ mod running_command;
 pub use agent_client_protocol_schema::{MaybeUndefined, MethodDispatchError, ProtocolVersion, v1};
 pub use agent_requests::{AgentAction, PlanItem, ReportedCall};
 pub use external_agent::{
-    AgentEvent, AgentFailure, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, ResumedSession,
+    AgentEvent, AgentFailure, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, ResumedSession, settings_refusal,
 };
 pub use kept_sessions::{KeptSession, KeptSessions, SessionKey};
 pub use message_queue::ActionResult;

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum size in bytes of the kept output of each stream.
 const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
+/// Environment variable with the passphrase of the workspace's keys, which hooks and filters don't get.
+const PASSPHRASE_VARIABLE: &str = "TRACEBOOK_PASSPHRASE";
 /// Maximum length in bytes of a line of progress.
 const MAX_PROGRESS_LINE_BYTES: usize = 400;
 /// Interval for checking whether an operation was canceled.
@@ -54,7 +56,7 @@ pub(crate) fn run_git(
         command.env("GIT_TERMINAL_PROMPT", "0").env("SSH_ASKPASS_REQUIRE", "force");
     }
     command.args(words).current_dir(folder);
-    command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
+    command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE").env_remove(PASSPHRASE_VARIABLE);
     // The repository is the one of the folder, whoever started this program.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX"] {
         command.env_remove(name);

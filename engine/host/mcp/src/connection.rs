@@ -334,7 +334,10 @@ impl McpConnection {
                 let mut program = tokio::process::Command::new(command);
                 let seen = INHERITED_ENV_VARS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
                 program.args(args).env_clear().envs(seen).envs(env);
-                if let Some(folder) = folder {
+                // Tracebook's own folder may be one with notes: launchers such as npx and uvx obey settings there, and
+                // Python imports modules.
+                let home = || std::env::home_dir().filter(|home| home.is_dir());
+                if let Some(folder) = folder.clone().or_else(home) {
                     program.current_dir(folder);
                 }
                 // A terminal's Ctrl-C must reach only Tracebook.

@@ -191,6 +191,11 @@ impl ExternalAgents {
             known.agent.give_results(results);
             return;
         }
+        if let Some(why) = acp::settings_refusal(&program.name, &program.folder).filter(|_| !program.is_trusted) {
+            self.baselines.end(run);
+            let (kind, partial) = (ModelErrorKind::Refused, String::new());
+            return sink(ModelUpdate::Failure(ModelError { kind, why, partial }));
+        }
         let parts = Arc::new(Mutex::new(AnswerParts { sink: Some(sink), ..AnswerParts::default() }));
         let resumed = self.sessions.find(program, &request.messages, prompt_of);
         let prompt = AgentPrompt { text: prompt_of(&request.messages), resumed };

@@ -59,6 +59,7 @@ mod tests {
             program: ExternalProgram::default(),
             folder: "/notes".into(),
             session: DocId([session; 16]),
+            is_trusted: false,
         };
         let message = |id: u64| {
             let role = if id % 2 == 1 { MessageRole::User } else { MessageRole::Assistant };

@@ -503,7 +503,7 @@ impl EnvironmentPlan {
         let (own_word, file_word) = (word(&own_python(&environment)), word(&self.requirements_file()));
         let mut commands = vec![match &uv {
             Some(uv) => words(&[&word(uv), "venv", "--relocatable", "--python", &python, &word(&environment)]),
-            None => words(&[&python, "-m", "venv", &word(&environment)]),
+            None => words(&[&python, "-I", "-m", "venv", &word(&environment)]),
         }];
         if !self.requirements.is_empty() {
             let mut source = &file_word;
@@ -530,7 +530,7 @@ impl EnvironmentPlan {
                 Some(uv) => words(&[&word(uv), "pip", "install", "--python", &own_word, "--no-deps", "-r", source]),
                 None => words(&[
                     &own_word,
-                    "-m",
+                    "-Im",
                     "pip",
                     "install",
                     "--no-input",
@@ -565,7 +565,7 @@ impl EnvironmentPlan {
             locked.map_err(|error| broken(format!("uv has locked nothing: {error}.")))?
         } else {
             let mut freeze = Command::new(&own);
-            freeze.args(["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]);
+            freeze.args(["-I", "-m", "pip", "--disable-pip-version-check", "freeze", "--local"]);
             freeze.envs(variables.iter().map(|(name, value)| (name, value)));
             let said = freeze.output().map_err(|error| broken(format!("pip can't be started: {error}.")))?;
             String::from_utf8_lossy(&said.stdout).into_owned()

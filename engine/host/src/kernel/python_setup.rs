@@ -2,6 +2,7 @@
 //! installs a Jupyter kernel and packages into it. The commands run only after the user has seen them. All steps wait
 //! for disks, programs and the network, so they run on threads of their own.
 
+use crate::maintenance::secrets::PASSPHRASE_VARIABLE;
 use crate::process_group::{end_process_group, start_in_own_group};
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
@@ -171,14 +172,14 @@ impl PythonSetup {
             let python = self.find_python(uv.is_some())?;
             commands.push(match &uv {
                 Some(uv) => words(&[&word(uv), "venv", "--python", &word(&python), &word(&environment)]),
-                None => words(&[&word(&python), "-m", "venv", &word(&environment)]),
+                None => words(&[&word(&python), "-I", "-m", "venv", &word(&environment)]),
             });
         } else if uv.is_none() && !has_pip(&environment) {
-            commands.push(words(&[&word(&own_python), "-m", "ensurepip"]));
+            commands.push(words(&[&word(&own_python), "-I", "-m", "ensurepip"]));
         }
         let mut install = match &uv {
             Some(uv) => words(&[&word(uv), "pip", "install", "--python", &word(&own_python)]),
-            None => words(&[&word(&own_python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]),
+            None => words(&[&word(&own_python), "-Im", "pip", "install", "--no-input", "--disable-pip-version-check"]),
         };
         install.push(KERNEL_PACKAGE.to_owned());
         install.extend(self.packages.iter().filter(|name| *name != KERNEL_PACKAGE).take(MAX_SETUP_PACKAGES).cloned());
@@ -436,11 +437,10 @@ impl SetupPlan {
         // Lines arrive when they're printed.
         command.env("PYTHONUNBUFFERED", "1").env("NO_COLOR", "1");
         // An activated environment isn't the one that is created here.
-        command.env_remove("VIRTUAL_ENV").env_remove("PYTHONHOME");
+        command.env_remove("VIRTUAL_ENV").env_remove("PYTHONHOME").env_remove(PASSPHRASE_VARIABLE);
         start_in_own_group(&mut command);
-        if let Some(folder) = self.environment.parent() {
-            command.current_dir(folder);
-        }
+        // Python would import modules that are in its folder, and uv obeys settings there: both could be the notes'.
+        command.current_dir(if cfg!(windows) { std::env::temp_dir() } else { PathBuf::from("/") });
         {
             let mut running = stop.child.lock().unwrap_or_else(PoisonError::into_inner);
             if stop.is_stopped.load(Ordering::Acquire) {

@@ -86,7 +86,7 @@ impl RunsState {
             let why = "The project's folder is not on this device.".to_owned();
             return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed));
         };
-        let session = run.about.session;
+        let (session, is_trusted) = (run.about.session, files.volumes.is_trusted(&workspace.settings, volume));
         let Some(conversation) = self.sessions.get(&session) else { return };
         let mut messages = model_context::context_messages(conversation.tree(), run.about.head);
         self.mask_messages(&mut messages);
@@ -118,7 +118,7 @@ impl RunsState {
             temperature: None,
             tool_choice: None,
             limits: Some(limits),
-            program: Some(ProgramCall { name, program, folder, session }),
+            program: Some(ProgramCall { name, program, folder, session, is_trusted }),
         };
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
         turn.wake_at(turn.now.plus_ms(patience_ms.0));

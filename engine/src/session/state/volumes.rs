@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use store::disk::FileRow;
 use store::disk::RowWrite;
-use store::{DocId, FileEntry, FileKind, VolumeDoc};
+use store::{DocId, FileEntry, FileKind, VolumeDoc, is_device_only};
 use text::links;
 use text::links::LinkRewrite;
 use text::links::VolumeLinks;
@@ -240,14 +240,15 @@ impl VolumesState {
     }
 
     /// Returns a file's volume, its path on this device, and its entry in the volume's document. `None` if the document
-    /// isn't loaded or a local change is pending.
+    /// isn't loaded, a local change is pending, or the file isn't shared.
     pub(in crate::session) fn remote_entry(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
         let (volume, path) = self.locate_file(file)?;
         let known = self.by_id.get(&volume)?;
         // A local change that isn't recorded yet is newer.
         let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
         let entry = known.doc.as_ref().filter(|_| !ours)?.file_entry(file);
-        Some((volume, path.to_owned(), entry))
+        let is_hidden = is_device_only(path) || entry.as_ref().is_some_and(|entry| is_device_only(&entry.path));
+        (!is_hidden).then(|| (volume, path.to_owned(), entry))
     }
 
     pub(in crate::session) fn mounts_write(&self) -> RowWrite {

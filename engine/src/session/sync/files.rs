@@ -14,7 +14,7 @@ use crate::session::volume_paths::{name_with_mark, normalize_volume_path};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
-use store::{ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
+use store::{ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc, is_device_only};
 
 /// Milliseconds before a failed file change is retried; [`MAX_FILE_ATTEMPTS`] limits the number of attempts.
 const FILE_RETRY_INTERVAL_MS: i64 = 2_000;
@@ -179,7 +179,7 @@ impl SyncState {
     fn apply_remote_restore(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, file: DocId) {
         let to = files.moves.trash.get(&file).and_then(|trashed| {
             let volume = files.volumes.by_id.get(&trashed.row.volume)?;
-            volume.doc.as_ref()?.file_entry(file).map(|entry| entry.path)
+            volume.doc.as_ref()?.file_entry(file).map(|entry| entry.path).filter(|to| !is_device_only(to))
         });
         let Some(to) = to else { return };
         match files.restore_for_remote(turn, self, file, &to) {
