@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Maximum size in bytes of the kept output of each stream.
 const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
 /// Environment variable with the passphrase of the workspace's keys, which hooks and filters don't get.
-const PASSPHRASE_VARIABLE: &str = "TRACEBOOK_PASSPHRASE";
+pub(crate) const PASSPHRASE_VARIABLE: &str = "TRACEBOOK_PASSPHRASE";
 /// Maximum length in bytes of a line of progress.
 const MAX_PROGRESS_LINE_BYTES: usize = 400;
 /// Interval for checking whether an operation was canceled.

@@ -27,7 +27,7 @@ pub fn merge_files(
     command.args(["merge-file", "-p", "-q", &format!("--marker-size={marker_length}")]);
     command.args(["-L", "ours", "-L", "base", "-L", "theirs", "--"]).args([ours, base, theirs]);
     command.current_dir(folder).env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE").stdin(Stdio::null());
-    command.env_remove(crate::PASSPHRASE_VARIABLE);
+    command.env_remove(crate::git_process::PASSPHRASE_VARIABLE);
     let done = command.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound if folder.is_dir() => GitProgramError::NotInstalled,
         _ => GitProgramError::NotStarted { folder: folder.to_owned(), source: error },
