@@ -431,7 +431,7 @@ impl AgentPanel {
         if let Some(connection::ConnectionEvent::Connected(model)) = shown.inner {
             self.composer.focus = true;
             actions.push(PanelAction::Do(Command::ReadSetup));
-            actions.push(PanelAction::Say(format!("Agents ask {model} from now on.")));
+            actions.push(PanelAction::Say(format!("Agents now use {model}.")));
         }
     }
 

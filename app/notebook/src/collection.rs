@@ -231,7 +231,7 @@ impl CollectionPage {
         let base = match &self.base {
             Some(Ok(base)) => base.clone(),
             Some(Err(why)) => {
-                let says = format!("This collection cannot be read: {}.", why.to_string().trim_end_matches('.'));
+                let says = format!("Can't read this collection: {}.", why.to_string().trim_end_matches('.'));
                 if source.inside.is_some() {
                     self.say(ui, &says, ThemeColors::of(ui).warn);
                 } else if empty_state::show_message(ui, &says, Some("Show its text"), "") {
@@ -276,12 +276,7 @@ impl CollectionPage {
                 return self.say(ui, words, ThemeColors::of(ui).muted);
             }
             let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
-            if empty_state::show_message(
-                &mut inner,
-                words,
-                Some("New note"),
-                "Its filters are behind the button “Filter”.",
-            ) {
+            if empty_state::show_message(&mut inner, words, Some("New note"), "Change its filters with “Filter”.") {
                 scene.make(self.view);
             }
             return;
@@ -289,7 +284,7 @@ impl CollectionPage {
         let kind = base.views.get(self.view).map_or("table", |view| view.kind.as_str());
         let instead = match kind {
             "" | "table" | "cards" | "list" => None,
-            "map" => Some("Maps are not drawn here: this is a table of what the map would show.".to_owned()),
+            "map" => Some("Maps aren't supported. This view is shown as a table.".to_owned()),
             other => {
                 Some(format!("There is no view of the kind “{other}” here: this is a table of what it would show."))
             }

@@ -105,7 +105,7 @@ impl PackagesPage {
             note_line(ui, icons::WARNING, why);
         }
         if found.packages.is_empty() && found.failures.is_empty() {
-            note_line(ui, icons::INFO, "No package has these words.");
+            note_line(ui, icons::INFO, "No matching packages");
         }
         for (place, one) in found.packages.iter().enumerate() {
             let FoundPackage { entry, index } = one;

@@ -50,7 +50,7 @@ static CHOICE_FIELDS: [ChoiceField; 5] = [
     },
     ChoiceField {
         name: "Answer length",
-        about: "Tokens of an answer at most.",
+        about: "Maximum tokens in an answer.",
         key: "max_tokens",
         hint: "the provider's",
         kept: |choice| whole_text(choice.max_tokens),

@@ -241,7 +241,7 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
     window.get_by_label("Allow").click();
     // The question contains similar text.
     until(&mut window, "it is said what that means", |window| {
-        let said = "Own Python runs the cells of this note from now on, with all your rights";
+        let said = "Own Python now runs this note's cells with all your rights";
         window.query_all_by_label_contains(said).next().is_some()
     });
     assert!(text(&window).is_some_and(|text| text.starts_with("---\nkernel: own\n---\n")), "{:?}", text(&window));

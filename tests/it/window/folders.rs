@@ -194,7 +194,7 @@ fn a_closed_volume_comes_back_as_it_was() {
     until(&mut window, "all is saved", |window| session(window).is_saved());
     window.get_by_role_and_label(Role::TreeItem, "other").click_secondary();
     window.run();
-    window.get_by_role_and_label(Role::Button, "Close volume").click();
+    window.get_by_role_and_label(Role::MenuItem, "Close volume").click();
     // Not until nothing happens: background work may draw frames for longer than the offer lasts.
     for _ in 0..20 {
         window.step();

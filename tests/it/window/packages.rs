@@ -69,7 +69,7 @@ fn a_package_is_found_looked_at_installed_updated_and_removed() {
     find(&mut window, "LOGBOOKS sail");
     wait(&mut window, "Look at sail-kit: 1.0.0  ·  Logbooks for sailors  ·  signed");
     find(&mut window, "boats");
-    wait(&mut window, "No package has these words.");
+    wait(&mut window, "No matching packages");
     find(&mut window, "sail");
     wait(&mut window, "Look at sail-kit");
     window.get_by_label_contains("Look at sail-kit").click();

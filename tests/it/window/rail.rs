@@ -46,7 +46,7 @@ fn the_rail_leads_everywhere() {
     window.get_by_role_and_label(Role::Tab, "Appearance");
     press(&mut window, NONE, Key::Escape);
     click(&mut window, "Open collections");
-    window.get_by_role_and_label(Role::Button, "Books").click();
+    window.get_by_role_and_label(Role::MenuItem, "Books").click();
     until(&mut window, "the collection is open", |window| window.query_by_label_contains("All").is_some());
 }
 

@@ -240,7 +240,7 @@ impl AgentsPage {
         if ui::layout::filter(ui, &mut self.query, words, "New agent") {
             match home(session, note) {
                 Some(volume) => actions.push(new(session, volume)),
-                None => actions.push(PanelAction::Say("Open a folder first: agents lie in one.".to_owned())),
+                None => actions.push(PanelAction::Say("Open a folder first. Agents are files in it.".to_owned())),
             }
         }
         widgets::row(ui, |ui| {
@@ -259,7 +259,7 @@ impl AgentsPage {
                 2 if self.query.is_empty() => {
                     "You have none of your own: they lie in the folder agents of the workspace."
                 }
-                _ => "No agent has these words.",
+                _ => "No matching agents",
             };
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;

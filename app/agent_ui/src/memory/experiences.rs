@@ -252,7 +252,7 @@ impl ExperiencesPage {
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {
-            empty_state::show_message(ui, "Reading what is remembered…", None, "");
+            empty_state::show_message(ui, "Reading the memory…", None, "");
             return;
         }
         let empty =
@@ -285,7 +285,7 @@ impl ExperiencesPage {
         let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
-            let none = "Nothing that is remembered fits these filters.";
+            let none = "No matching memories";
             ui.painter().text(at, Align2::LEFT_TOP, none, theme::small().font, ThemeColors::of(ui).muted);
             return;
         }

@@ -150,7 +150,7 @@ impl TracesPage {
             let none = if self.query.is_empty() {
                 "No traces yet. A successful run becomes a trace."
             } else {
-                "No trace has these words."
+                "No matching traces"
             };
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, colours.muted, Role::Status));
             return;
@@ -342,7 +342,7 @@ impl TracesPage {
         match (done, volume) {
             (TraceFileResult::Read(Ok(library)), Some(_)) => self.offered = Some(library),
             (TraceFileResult::Read(Ok(_)), None) => {
-                self.said = Some(Err(anyhow!("Open a folder first: traces lie in one.")))
+                self.said = Some(Err(anyhow!("Open a folder first. Traces are notes in it.")))
             }
             (TraceFileResult::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
             (TraceFileResult::Read(Err(why)) | TraceFileResult::Written(Err(why)), _) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use text::properties::PropertyKind;
 use text::untrusted_text;
 use ui::icons;
-use ui::menus::menu_item;
+use ui::menus::{context_menu, menu_item, menu_separator};
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -248,8 +248,7 @@ impl CollectionPage {
         (row, column): (&CollectionRow, &CollectionColumn),
         cell: &CollectionCell,
     ) {
-        response.context_menu(|ui| {
-            ui.spacing_mut().item_spacing.y = 0.0;
+        context_menu(response, "Value menu", |ui| {
             if menu_item(ui, "Copy value", None, true) {
                 ui.ctx().copy_text(cell.to_text());
             }
@@ -549,11 +548,10 @@ impl CollectionPage {
     ) {
         let Some(column) = table.columns.get(place) else { return };
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
-        response.context_menu(|ui| {
-            ui.set_min_width(200.0);
+        context_menu(response, "Column menu", |ui| {
             let mut chosen = None;
             let mut item = |ui: &mut Ui, name: &str, change: CollectionChange| {
-                if ui.add(egui::Button::new(name).frame(false)).clicked() {
+                if menu_item(ui, name, None, true) {
                     chosen = Some(change);
                 }
             };
@@ -565,14 +563,14 @@ impl CollectionPage {
                 true => item(ui, "Do not group", CollectionChange::Group(self.view, None)),
                 false => item(ui, "Group by this", CollectionChange::Group(self.view, Some((name.clone(), false)))),
             }
-            ui.separator();
+            menu_separator(ui);
             ui.menu_button("Summary", |ui| {
                 item(ui, "None", CollectionChange::Summary(self.view, name.clone(), None));
                 for summary in SUMMARY_NAMES {
                     item(ui, summary, CollectionChange::Summary(self.view, name.clone(), Some(summary.to_owned())));
                 }
             });
-            ui.separator();
+            menu_separator(ui);
             let mut columns = view.columns.clone();
             if place > 0 {
                 columns.swap(place, place - 1);

@@ -363,7 +363,7 @@ fn captured(text: &str) -> Option<DialogDecision> {
 
 fn quick_note(ui: &mut Ui, text: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Quick note");
-    words(ui, "It becomes an item at the end of today's note. Begin with [ ] for a task.");
+    words(ui, "Added at the end of today's note. Start with [ ] for a task.");
     ui.add_space(space::M);
     field(ui, text, "Text of the item", "Call Ada");
     show_trouble(ui, trouble);
@@ -373,7 +373,7 @@ fn quick_note(ui: &mut Ui, text: &mut String, trouble: Option<&str>) -> Option<D
 /// Draws the rename dialog. Returns whether to rename, once the user decides.
 fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool> {
     head(ui, "Rename or move");
-    words(ui, "Links to it follow. A / in the path puts it into a folder.");
+    words(ui, "Links to it are updated. Use / to put it into a folder.");
     ui.add_space(space::M);
     field(ui, path, "New path", "Name, or Folder/Name");
     show_trouble(ui, trouble);
@@ -556,8 +556,8 @@ fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Opti
     head(ui, &format!("Share “{name}”"));
     words(
         ui,
-        "A hub hands its notes on to your other devices; `tracebook hub` runs one. Who has the volume’s address and \
-         may speak to the hub can read and write it.",
+        "A hub passes notes on to your other devices; `tracebook hub` runs one. Anyone who has the volume’s address \
+         and can reach the hub can read and change it.",
     );
     ui.add_space(space::M);
     field(ui, hub, "Address of the hub", "wss://hub.example:7600");
@@ -575,14 +575,14 @@ fn joined(address: &str, folder: &str) -> Option<DialogDecision> {
 }
 
 fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
-    head(ui, "Get a shared volume");
-    words(ui, "The other device gives its address: Sync, then “Copy the address”. Its notes become files here.");
+    head(ui, "Join shared volume");
+    words(ui, "On the other device, choose Sync and “Copy the address”. Its notes become files in the folder.");
     ui.add_space(space::M);
     field(ui, address, "Address of the volume", "wss://hub.example:7600#automerge:…");
     ui.add_space(space::S);
     further(ui, folder, "dialog folder", "Folder for it", "An empty or new folder: ~/notes");
     show_trouble(ui, trouble);
-    match buttons(ui, "Get it", "Cancel") {
+    match buttons(ui, "Join", "Cancel") {
         Some(true) => joined(address, folder),
         Some(false) => Some(DialogDecision::Never),
         None => None,

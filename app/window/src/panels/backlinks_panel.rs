@@ -107,7 +107,7 @@ impl BacklinksPanel {
         }
         self.lines.push(BacklinkRow::Title(format!("Links to {}", count(seen.len(), "place"))));
         if seen.is_empty() {
-            self.lines.push(BacklinkRow::Words("It links nowhere yet: [[ begins a link.".to_owned()));
+            self.lines.push(BacklinkRow::Words("No links yet. Type [[ to add one.".to_owned()));
         }
         for (name, to, at) in seen {
             self.lines.push(match to {
@@ -135,7 +135,7 @@ impl BacklinksPanel {
             let words = match (&self.related.trouble, self.related.is_asking()) {
                 (Some(why), _) => why.as_str(),
                 (None, true) => "Searching…",
-                (None, false) => "There are no related notes.",
+                (None, false) => "No related notes",
             };
             self.lines.push(BacklinkRow::Words(words.to_owned()));
         }

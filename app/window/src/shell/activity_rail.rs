@@ -5,7 +5,7 @@ use super::page_view::PageView;
 use crate::shell::dock_state::{LeftPanel, RightPanel};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Popup, Rect, Response, Sense, Ui, pos2, vec2};
+use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
 use engine::Session;
 use engine::commands::CommandId;
 use host::source_control::SourceControl;
@@ -14,6 +14,7 @@ use source_control::note_conflict::conflict_count;
 use store::DocId;
 use ui::command_menu::show_command_menu;
 use ui::icons;
+use ui::menus::{menu_below, menu_item, menu_note, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
 
@@ -208,21 +209,20 @@ fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mu
         badge: None,
     };
     let response = show_button(ui, rect, &item);
-    Popup::menu(&response).show(|ui| {
-        ui.set_min_width(size::DIALOG_WIDTH / 2.0);
+    menu_below(&response, item.title, |ui| {
         let found = collections(context.session);
         for (file, title) in &found {
-            let title = text::untrusted_text::escape_line(title);
-            if ui.add(egui::Button::new(title).frame(false)).clicked() {
+            if menu_item(ui, title, None, true) {
                 actions.push(PageAction::Open(*file));
             }
         }
         if found.is_empty() {
-            ui.label("A collection shows the notes of a folder as a table.");
+            menu_note(ui, "A collection shows notes as a table.");
         }
-        ui.separator();
-        if ui.add(egui::Button::new("New collection").frame(false)).clicked() {
-            actions.push(PageAction::Run(CommandId::CollectionNew));
+        menu_separator(ui);
+        let new = CommandId::CollectionNew;
+        if menu_item(ui, "New collection", context.shortcuts.key_of(new), true) {
+            actions.push(PageAction::Run(new));
         }
     });
     response.on_hover_text(tooltip(&item, context.shortcuts));
