@@ -475,7 +475,7 @@ impl AgentPanel {
     ) -> Option<AgentPanelAction> {
         let agents = session.agents();
         ui.spacing_mut().item_spacing.y = space::XS;
-        ui.add_space(space::XS);
+        ui.add_space(space::S);
         if let Some(run) = run {
             self.phases.show(ui, run, actions);
             self.todos.show(ui, run, actions);

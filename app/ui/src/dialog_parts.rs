@@ -1,7 +1,7 @@
 //! Parts that dialogs share: title, text, fields, errors and buttons.
 
 use crate::theme::{self, ThemeColors, size, space};
-use crate::widgets::{set_accessible_name, text_button};
+use crate::widgets::{set_accessible_name, text_button, text_button_width};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Id, Ui, vec2};
@@ -32,6 +32,16 @@ pub fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
         response.request_focus();
     }
+}
+
+/// Draws [`field`] and a button beside it, as wide together as the dialog. Returns whether the button was clicked.
+pub fn field_with_button(ui: &mut Ui, text: &mut String, name: &str, hint: &str, button: &str) -> bool {
+    let row = ui.horizontal(|ui| {
+        let room = ui.available_width() - text_button_width(ui, button) - ui.spacing().item_spacing.x;
+        ui.allocate_ui(vec2(room, size::MIN_CLICK_HEIGHT), |ui| field(ui, text, name, hint));
+        text_button(ui, button, false).clicked()
+    });
+    row.inner
 }
 
 /// Draws a text field that doesn't take the focus when the dialog opens.

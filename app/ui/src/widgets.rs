@@ -50,6 +50,13 @@ pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     response
 }
 
+/// Returns the width of a flat text button, in points.
+pub fn text_button_width(ui: &Ui, text: &str) -> f32 {
+    let text = text::untrusted_text::escape_line(text).into_owned();
+    let galley = ui.painter().layout_no_wrap(text, theme::small().font, ThemeColors::of(ui).ink);
+    galley.size().x + 2.0 * space::M
+}
+
 /// Draws a part of a page whose widgets stay the same ones when widgets appear or disappear before the part, so that
 /// a field keeps the keyboard and a press isn't lost. `name`: unique within the surrounding scope.
 pub fn stable_part<R>(ui: &mut Ui, name: impl std::hash::Hash + std::fmt::Debug, add: impl FnOnce(&mut Ui) -> R) -> R {

@@ -69,6 +69,8 @@ fn the_chosen_folder_shows_the_note_it_begins_with() {
     let chosen = folder.clone();
     window.state_mut().use_folder_chooser(Arc::new(move || PathChoice::Chosen(chosen.clone())));
     press(&mut window, CTRL, Key::O);
+    let edge = |label: &str| window.get_by_role_and_label(Role::Button, label).rect().right();
+    assert!((edge("Browse…") - edge("Open")).abs() < 1.0, "the buttons end at the same edge");
     window.get_by_label("Browse…").click();
     let says = "Dismiss: Opened other: 3 notes, 1 attachment";
     until(&mut window, "it is said", |window| window.query_by_label(says).is_some());
@@ -87,6 +89,7 @@ fn without_a_chooser_the_path_is_typed_and_completed() {
     let mut window = bench.opened();
     press(&mut window, CTRL, Key::O);
     window.get_by_label("There's no folder chooser on this desktop. Type the path.");
+    assert!(window.query_by_label("Browse…").is_none(), "a button would do nothing");
     press(&mut window, NONE, Key::Escape);
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = asked.clone();

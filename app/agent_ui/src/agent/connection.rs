@@ -177,7 +177,7 @@ impl ModelConnection {
             ConnectionStep::Model { .. } => self.show_models(ui),
         }
         if self.work.is_some() {
-            paragraph(ui, "Asking it…", colours.muted);
+            paragraph(ui, "Testing the connection…", colours.muted);
         }
         if let Some(why) = &self.trouble {
             paragraph(ui, why, colours.bad);

@@ -265,8 +265,8 @@ impl ExperiencesPage {
                     self.curve.show(ui, session);
                 }
             }
-            let hint = "Agents keep here what they did and what they learned. You see what matters for a message \
-                        before you send it.";
+            let hint = "Agents keep what they did and learned here. Before you send a message, you see what they \
+                        recall for it.";
             if empty_state::show_message(ui, "Nothing is remembered yet.", Some("Ask the agent"), hint) {
                 actions.push(PanelAction::Run(CommandId::AgentNew));
             }
