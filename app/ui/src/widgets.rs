@@ -141,6 +141,17 @@ pub fn toggle_button(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
     response.on_hover_text(name).clicked()
 }
 
+/// Shows a tooltip at the right of a control, where it hides none of those below.
+pub fn tooltip_at_right(response: &Response, text: &str) {
+    let mut tooltip = egui::Tooltip::for_enabled(response);
+    tooltip.popup = tooltip.popup.align(egui::RectAlign::RIGHT);
+    tooltip.show(|ui| {
+        ui.set_max_width(ui.spacing().tooltip_width);
+        ui.label(text);
+    });
+    response.ctx.accesskit_node_builder(response.id, |node| node.set_description(text));
+}
+
 /// Sets a control's accessible name. Names are often untrusted text: hidden characters are announced as they're shown.
 pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, text::untrusted_text::escape_block(name)));

@@ -51,6 +51,18 @@ fn the_rail_leads_everywhere() {
 }
 
 #[test]
+fn a_tooltip_hides_no_button_of_the_rail() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    let button = window.get_by_role_and_label(Role::Button, "Open graph").rect();
+    window.hover_at(button.center());
+    until(&mut window, "the tooltip is shown", |window| {
+        let mut tips = window.query_all_by_label_contains("Graph   Ctrl+");
+        tips.next().is_some_and(|tip| tip.rect().left() >= button.right())
+    });
+}
+
+#[test]
 fn files_search_tags_and_collections_have_keys() {
     let bench = Bench::new(&[("One.md", "# One\n"), ("Lists/Books.base", "views:\n  - type: table\n    name: All\n")]);
     let mut window = bench.opened();

@@ -16,7 +16,7 @@ use ui::command_menu::show_command_menu;
 use ui::icons;
 use ui::menus::{menu_below, menu_item, menu_note, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{self, set_accessible_name};
+use ui::widgets::{self, set_accessible_name, tooltip_at_right};
 
 const RAIL_BUTTON_SIZE: f32 = 36.0;
 /// Maximum number of collections in the menu. The quick switcher finds the rest.
@@ -134,7 +134,7 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
     let button = show_button(ui, more, &item(icons::MORE, "More", "More", CommandId::PaletteOpen, false));
     let key_of = |id| context.shortcuts.key_of(id).map(str::to_owned);
     actions.extend(show_command_menu(&button, key_of).map(PageAction::Run));
-    button.on_hover_text("More: all commands");
+    tooltip_at_right(&button, "More: all commands");
     if has_settings {
         let settings = item(icons::GEAR, "Settings", "Settings", CommandId::AppSettings, false);
         show_command(ui, last, &settings, context.shortcuts, actions);
@@ -158,7 +158,7 @@ fn show_command(ui: &Ui, rect: Rect, item: &RailItem, shortcuts: &ShortcutTable,
     if response.clicked() {
         actions.push(PageAction::Run(item.command));
     }
-    response.on_hover_text(tooltip(item, shortcuts));
+    tooltip_at_right(&response, &tooltip(item, shortcuts));
 }
 
 fn tooltip(item: &RailItem, shortcuts: &ShortcutTable) -> String {
@@ -225,7 +225,7 @@ fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mu
             actions.push(PageAction::Run(new));
         }
     });
-    response.on_hover_text(tooltip(&item, context.shortcuts));
+    tooltip_at_right(&response, &tooltip(&item, context.shortcuts));
 }
 
 fn collections(session: &Session) -> Vec<(DocId, String)> {
