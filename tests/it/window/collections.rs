@@ -250,7 +250,6 @@ fn filters_groups_and_views_are_written() {
     until(&mut window, "the file says so", |_| {
         bench.file("Shelf.base").contains("    groupBy:\n      property: done\n      direction: ASC\n")
     });
-    press(&mut window, NONE, Key::Escape);
     click(&mut window, "Filter");
     click(&mut window, "Remove the condition categories.contains(link(\"Books\"))");
     until(&mut window, "all files are there", |window| has(window, "7 results"));
@@ -260,6 +259,13 @@ fn filters_groups_and_views_are_written() {
     until(&mut window, "the books are back", |window| has(window, "3 results"));
     click(&mut window, "New view");
     until(&mut window, "there is one more", |_| bench.file("Shelf.base").contains("    name: All 2\n"));
+    let lists = |bench: &Bench| bench.file("Shelf.base").matches("type: list").count();
+    let before = lists(&bench);
+    click(&mut window, "More of this view");
+    window.get_by_role_and_label(Role::MenuItemRadio, "List").click();
+    window.run();
+    assert!(window.query_by_role_and_label(Role::MenuItemRadio, "List").is_none(), "the menu has closed");
+    until(&mut window, "the new view is a list", |_| lists(&bench) == before + 1);
     assert!(bench.file("Shelf.base").starts_with("# what stands on the shelf\n"), "comments stay");
 }
 

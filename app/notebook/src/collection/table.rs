@@ -556,11 +556,11 @@ impl CollectionPage {
                 }
             };
             let name = column.name.clone();
-            item(ui, "Sort from first to last", CollectionChange::Sort(self.view, vec![(name.clone(), false)]));
-            item(ui, "Sort from last to first", CollectionChange::Sort(self.view, vec![(name.clone(), true)]));
+            item(ui, "Sort ascending", CollectionChange::Sort(self.view, vec![(name.clone(), false)]));
+            item(ui, "Sort descending", CollectionChange::Sort(self.view, vec![(name.clone(), true)]));
             let grouped = view.group.as_ref().is_some_and(|(group, _)| *group == name);
             match grouped {
-                true => item(ui, "Do not group", CollectionChange::Group(self.view, None)),
+                true => item(ui, "Stop grouping", CollectionChange::Group(self.view, None)),
                 false => item(ui, "Group by this", CollectionChange::Group(self.view, Some((name.clone(), false)))),
             }
             menu_separator(ui);
@@ -574,12 +574,12 @@ impl CollectionPage {
             let mut columns = view.columns.clone();
             if place > 0 {
                 columns.swap(place, place - 1);
-                item(ui, "Move to the left", CollectionChange::Columns(self.view, columns.clone()));
+                item(ui, "Move left", CollectionChange::Columns(self.view, columns.clone()));
                 columns.swap(place, place - 1);
             }
             if place + 1 < columns.len() {
                 columns.swap(place, place + 1);
-                item(ui, "Move to the right", CollectionChange::Columns(self.view, columns.clone()));
+                item(ui, "Move right", CollectionChange::Columns(self.view, columns.clone()));
                 columns.swap(place, place + 1);
             }
             if columns.len() > 1 && place < columns.len() {
