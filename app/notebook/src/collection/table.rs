@@ -195,7 +195,10 @@ impl CollectionPage {
         if over {
             ui.painter().rect_filled(rect, 0.0, colours.hover_color(colours.paper).gamma_multiply(0.6));
         }
-        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        // In a note, the last row ends at the rounded edge of the collection.
+        if line + 1 < self.lines.len() || scene.source.inside.is_none() {
+            ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        }
         let name = shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
         let clip = ui.clip_rect();
         for (place, (column, cell)) in table.columns.iter().zip(&row.cells).enumerate() {
