@@ -134,6 +134,26 @@ fn recent_folders_are_offered_again() {
 }
 
 #[test]
+fn a_new_note_goes_into_the_chosen_volume() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    type_path(&mut window, &folder);
+    shown(&mut window, "begin here\n");
+    for volume in ["notes", "other"] {
+        let ctx = window.ctx.clone();
+        window.state_mut().perform_command(&ctx, engine::commands::CommandId::NoteNewIn);
+        window.run();
+        type_text(&mut window, "New");
+        window.get_by_role_and_label(Role::RadioButton, &format!("In {volume}")).click();
+        window.run();
+        window.get_by_role_and_label(Role::Button, "Create note").click();
+        let file = bench.folder.path().join(volume).join("New.md");
+        until(&mut window, "the note is in its folder", |_| file.exists());
+    }
+}
+
+#[test]
 fn a_path_of_the_command_line_is_opened() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let folder = other(&bench);

@@ -19,11 +19,10 @@ use notebook::outputs::OutputFile;
 use notebook::saved_states::{SavedStatesChange, SavedStatesDecision, SavedStatesForm};
 use std::path::PathBuf;
 use store::{BlockId, DocId};
-use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::dialog_parts::{buttons, field, further, head, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{check_box, floating_frame};
+use ui::widgets::{check_box, chip_button, floating_frame};
 
 /// Width of dialogs that show two values side by side, in points.
 const WIDE_DIALOG_WIDTH: f32 = 720.0;
@@ -392,9 +391,9 @@ fn new_note(
     if volumes.len() > 1 {
         ui.add_space(space::S);
         ui.horizontal_wrapped(|ui| {
-            words(ui, "in");
+            words(ui, "Volume");
             for (place, (_, volume)) in volumes.iter().enumerate() {
-                if ui.selectable_label(*chosen == place, untrusted_text::escape_line(volume)).clicked() {
+                if chip_button(ui, volume, &format!("In {volume}"), *chosen == place, &theme::small()) {
                     *chosen = place;
                 }
             }
@@ -457,10 +456,8 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
                     ExportScope::Folder(_, below) if below.is_empty() => "All of",
                     ExportScope::Folder(..) => "Folder",
                 };
-                if ui
-                    .selectable_label(wanted.chosen == place, untrusted_text::escape_line(&format!("{kind} {name}")))
-                    .clicked()
-                {
+                let text = format!("{kind} {name}");
+                if chip_button(ui, &text, &text, wanted.chosen == place, &theme::small()) {
                     chosen = Some(place);
                 }
             }
@@ -476,7 +473,7 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
         ui.horizontal_wrapped(|ui| {
             words(ui, "Paper");
             for (paper, name) in [(PaperSize::A4, "A4"), (PaperSize::Letter, "Letter")] {
-                if ui.selectable_label(wanted.paper == paper, name).clicked() {
+                if chip_button(ui, name, name, wanted.paper == paper, &theme::small()) {
                     wanted.paper = paper;
                 }
             }
