@@ -220,12 +220,10 @@ impl Dialog {
                         new_note(ui, volumes, chosen, name, trouble.as_deref())
                     }
                     Dialog::Rename { file, path, trouble } => {
-                        let decided = rename(ui, path, trouble.as_deref());
-                        decided.and_then(|is| if is { renamed(*file, path) } else { Some(DialogDecision::Never) })
+                        decide(rename(ui, path, trouble.as_deref()), || renamed(*file, path))
                     }
                     Dialog::RenameFolder { volume, from, path, trouble } => {
-                        let decided = rename(ui, path, trouble.as_deref());
-                        decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(DialogDecision::Never) })
+                        decide(rename(ui, path, trouble.as_deref()), || moved(*volume, from, path))
                     }
                     Dialog::QuickNote { text, trouble } => quick_note(ui, text, trouble.as_deref()),
                     Dialog::OpenFolder(form) => form.show(ui),
@@ -360,13 +358,18 @@ fn captured(text: &str) -> Option<DialogDecision> {
     (!text.is_empty()).then_some(DialogDecision::QuickNote { text })
 }
 
+/// Returns the decision once a button was clicked: that of the primary one, or to close for the other one.
+fn decide(is_primary: Option<bool>, primary: impl FnOnce() -> Option<DialogDecision>) -> Option<DialogDecision> {
+    if is_primary? { primary() } else { Some(DialogDecision::Never) }
+}
+
 fn quick_note(ui: &mut Ui, text: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Quick note");
     words(ui, "Added at the end of today's note. Start with [ ] for a task.");
     ui.add_space(space::M);
     field(ui, text, "Text of the item", "Call Ada");
     show_trouble(ui, trouble);
-    buttons(ui, "Add", "Cancel").and_then(|adds| if adds { captured(text) } else { Some(DialogDecision::Never) })
+    decide(buttons(ui, "Add", "Cancel"), || captured(text))
 }
 
 /// Draws the rename dialog. Returns whether to rename, once the user decides.
@@ -400,22 +403,14 @@ fn new_note(
         });
     }
     show_trouble(ui, trouble);
-    match buttons(ui, "Create note", "Cancel") {
-        Some(true) => made(volumes, *chosen, name),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Create note", "Cancel"), || made(volumes, *chosen, name))
 }
 
 fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
     head(ui, &format!("Delete {what} permanently?"));
     words(ui, "Text, history and outputs are deleted, too. You can't undo this.");
     show_trouble(ui, None);
-    match buttons(ui, "Delete permanently", "Cancel") {
-        Some(true) => Some(DialogDecision::Discard { files: files.to_vec() }),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Delete permanently", "Cancel"), || Some(DialogDecision::Discard { files: files.to_vec() }))
 }
 
 /// Shows everything that the kernel would start, and asks for approval.
@@ -427,11 +422,9 @@ fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 
         words(ui, &format!("Command: {command}"));
     });
     show_trouble(ui, None);
-    match buttons(ui, "Allow", "Cancel") {
-        Some(true) => Some(DialogDecision::AllowKernel { name: name.to_owned(), print: print.to_owned() }),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Allow", "Cancel"), || {
+        Some(DialogDecision::AllowKernel { name: name.to_owned(), print: print.to_owned() })
+    })
 }
 
 fn exported(wanted: &ExportForm) -> Option<DialogDecision> {
@@ -559,11 +552,7 @@ fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Opti
     ui.add_space(space::M);
     field(ui, hub, "Address of the hub", "wss://hub.example:7600");
     show_trouble(ui, trouble);
-    match buttons(ui, "Share", "Cancel") {
-        Some(true) => shared(volume, hub),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Share", "Cancel"), || shared(volume, hub))
 }
 
 fn joined(address: &str, folder: &str) -> Option<DialogDecision> {
@@ -579,11 +568,7 @@ fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<
     ui.add_space(space::S);
     further(ui, folder, "dialog folder", "Folder for it", "An empty or new folder: ~/notes");
     show_trouble(ui, trouble);
-    match buttons(ui, "Join", "Cancel") {
-        Some(true) => joined(address, folder),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Join", "Cancel"), || joined(address, folder))
 }
 
 /// Draws a multi-line text field below its name.
@@ -605,33 +590,23 @@ fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     head(ui, "Not everything is saved");
     words(ui, why);
     show_trouble(ui, None);
-    match buttons(ui, "Keep open", "Close anyway") {
-        Some(true) => Some(DialogDecision::Never),
-        Some(false) => Some(DialogDecision::CloseAnyway),
-        None => None,
-    }
+    buttons(ui, "Keep open", "Close anyway")
+        .map(|is_first| if is_first { DialogDecision::Never } else { DialogDecision::CloseAnyway })
 }
 
 fn closing_while_running(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     head(ui, "Stop and close?");
     words(ui, why);
     show_trouble(ui, None);
-    match buttons(ui, "Keep open", "Stop and close") {
-        Some(true) => Some(DialogDecision::Never),
-        Some(false) => Some(DialogDecision::StopAndClose),
-        None => None,
-    }
+    buttons(ui, "Keep open", "Stop and close")
+        .map(|is_first| if is_first { DialogDecision::Never } else { DialogDecision::StopAndClose })
 }
 
 fn safe_start(ui: &mut Ui) -> Option<DialogDecision> {
     head(ui, "Tracebook crashed right after its last start");
     words(ui, "Safe mode opens no tabs and starts no cells, runs or schedules. Your notes can be read and edited.");
     show_trouble(ui, None);
-    match buttons(ui, "Start in safe mode", "Start normally") {
-        Some(true) => Some(DialogDecision::StartSafely),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Start in safe mode", "Start normally"), || Some(DialogDecision::StartSafely))
 }
 
 fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
@@ -639,9 +614,5 @@ fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
     words(ui, &format!("The report is in {}.", path.display()));
     words(ui, "It holds no note, prompt or key. Look through it, then attach it to your report.");
     show_trouble(ui, None);
-    match buttons(ui, "Show in folder", "Close") {
-        Some(true) => Some(DialogDecision::ShowInFolder { path: path.to_owned() }),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Show in folder", "Close"), || Some(DialogDecision::ShowInFolder { path: path.to_owned() }))
 }
