@@ -140,9 +140,7 @@ impl CollectionContext<'_> {
                     self.push_edit(CollectionEdit::Change { note: self.source.note.id, edits });
                 }
             }
-            Err(why) => {
-                self.actions.push(PageAction::Say(format!("That cannot be written into the collection: {why}.")))
-            }
+            Err(why) => self.actions.push(PageAction::Say(format!("Can't write that into the collection: {why}."))),
         }
     }
 
@@ -267,7 +265,7 @@ impl CollectionPage {
         }
         if let Some(problem) = table.problems.first() {
             let colours = ThemeColors::of(ui);
-            let text = format!("Some of this collection is not understood: {problem}.");
+            let text = format!("Can't read a part of this collection: {problem}.");
             empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if table.rows.is_empty() {

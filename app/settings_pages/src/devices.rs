@@ -121,7 +121,7 @@ impl DeviceSettings {
         if let Some(said) = &self.said {
             match said {
                 Ok(words) => lines.show_matching_row("Done", words, |_| ()),
-                Err(why) => lines.show_matching_row("That did not work", &why.to_string(), |_| ()),
+                Err(why) => lines.show_matching_row("Pairing failed", &why.to_string(), |_| ()),
             }
         } else if self.busy.is_some() {
             lines.show_matching_row("Under way", "This takes a moment.", |_| ());

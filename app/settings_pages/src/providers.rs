@@ -226,7 +226,7 @@ impl ProviderSettings {
         if let ProviderTest::Waits(answer) = test {
             let said = match answer.try_recv() {
                 Ok(said) => said,
-                Err(TryRecvError::Empty) => return Some("Asking it…".to_owned()),
+                Err(TryRecvError::Empty) => return Some("Testing…".to_owned()),
                 Err(TryRecvError::Disconnected) => Err(anyhow!("No answer. Try again.")),
             };
             *test = ProviderTest::Said(said);

@@ -185,7 +185,7 @@ impl ApprovalCards {
             if (text_button(ui, "Answer", true).clicked() || enters) && !text.trim().is_empty() {
                 actions.push(decided(run, approval, true, DecisionScope::Once, Some(text.trim().to_owned())).command());
             }
-            if text_button(ui, "Do not answer", false).clicked() {
+            if text_button(ui, "Don't answer", false).clicked() {
                 actions.push(decided(run, approval, false, DecisionScope::Once, None).command());
             }
         });
@@ -239,7 +239,7 @@ impl ApprovalCards {
                     }
                 });
             }
-            let words = if changing { "As it was" } else { "Edit" };
+            let words = if changing { "Cancel edit" } else { "Edit" };
             if text_button(ui, words, false).clicked() {
                 self.edit = (!changing).then(|| (approval.id.clone(), editable(&approval.arguments), None));
             }
@@ -278,7 +278,7 @@ pub(super) fn show_request_text(ui: &mut Ui, text: &str) {
         set_accessible_name(&response, Role::Label, text);
     });
     if height > MAX_REQUEST_HEIGHT {
-        let says = format!("{} lines. Scroll to read all of them.", text.lines().count());
+        let says = format!("{} lines. Scroll to read them all.", text.lines().count());
         line(ui, &says, &theme::caption(), colours.muted);
     }
     ui.add_space(space::XS);

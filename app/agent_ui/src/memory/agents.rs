@@ -255,9 +255,9 @@ impl AgentsPage {
         ui.add_space(space::S);
         if self.rows.is_empty() {
             let none = match self.whose {
-                1 if self.query.is_empty() => "No project has brought an agent: “New agent” makes one.",
+                1 if self.query.is_empty() => "No agents in your folders yet. “New agent” adds one.",
                 2 if self.query.is_empty() => {
-                    "You have none of your own: they lie in the folder agents of the workspace."
+                    "No agents of your own yet. They're kept in the workspace's folder agents."
                 }
                 _ => "No matching agents",
             };
@@ -367,7 +367,7 @@ fn opening(ui: &Ui, session: &Session, row: &AgentRow) -> Option<PanelAction> {
     match &row.whose {
         AgentOwner::Project(volume, _) => Some(match file(session, *volume, path) {
             Some(note) => PanelAction::Open(note),
-            None => PanelAction::Say("Its file is not known yet; try again in a moment.".to_owned()),
+            None => PanelAction::Say("Its file isn't known yet. Try again in a moment.".to_owned()),
         }),
         AgentOwner::Yours | AgentOwner::Program => {
             ui.ctx().open_url(egui::OpenUrl::new_tab(format!("file://{path}")));

@@ -342,7 +342,7 @@ impl ExperiencesPage {
                     }
                     (Some(ExperienceAction::Forget), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
                     (Some(ExperienceAction::Edit | ExperienceAction::Forget), None) => {
-                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note isn't known yet. Try again in a moment.".to_owned()));
                     }
                     (Some(ExperienceAction::Run(run, step)), _) => {
                         actions.push(PanelAction::Memory(Box::new(MemoryAction::ShowRun(run, step))));

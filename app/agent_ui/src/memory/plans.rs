@@ -278,7 +278,7 @@ impl PlansPage {
                     }
                     (PlanAction::GiveUp, None, _) => {}
                     (PlanAction::Open | PlanAction::Begin | PlanAction::GiveUp, _, None) => {
-                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note isn't known yet. Try again in a moment.".to_owned()));
                     }
                 }
             }

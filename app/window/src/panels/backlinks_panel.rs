@@ -401,7 +401,7 @@ impl BrokenLinksPage {
         let rows = &self.rows;
         ui.add_space(space::M);
         if rows.is_empty() {
-            words(ui, if self.left.is_empty() { "There are no broken links." } else { "Checking the links…" });
+            words(ui, if self.left.is_empty() { "No broken links" } else { "Checking the links…" });
             return;
         }
         words(ui, &format!("{} to files that don't exist. Click one to go to it.", count(rows.len(), "link")));

@@ -93,7 +93,7 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
             return (format!("Can't write the file: {why}"), StatusTone::Warn);
         }
         if note.file.gone {
-            let says = "Another program removed the file; typing creates it again";
+            let says = "Another program deleted this file. Typing creates it again.";
             return (says.to_owned(), StatusTone::Warn);
         }
         if let Some(why) = note.read_only() {
