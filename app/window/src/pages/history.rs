@@ -335,7 +335,7 @@ impl HistoryPage {
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
         let changes = match (self.authors, self.sides.changes()) {
             (true, _) => String::new(),
-            (false, 0) => "nothing differs".to_owned(),
+            (false, 0) => "no changes".to_owned(),
             (false, 1) => "1 change".to_owned(),
             (false, many) => format!("{many} changes"),
         };
