@@ -5,13 +5,13 @@
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::text::{CCursor, CCursorRange};
-use egui::{Id, RichText, Ui, vec2};
+use egui::{Id, RichText, Ui};
 use host::desktop::{self, FolderChooser, PathChoice, TypedPath};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use text::untrusted_text;
-use ui::dialog_parts::{at_right, field, field_with_button, head, words};
-use ui::theme::{self, ThemeColors, size, space};
+use ui::dialog_parts::{at_right, field, field_with_button, folder_row, head, words};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::text_button;
 
 /// The dialog's fields, and what is known about them.
@@ -277,15 +277,6 @@ fn whole_path(typed: &str) -> String {
         (Some(rest), Some(home)) if rest.starts_with('/') => format!("{}{rest}", home.display()),
         _ => typed.to_owned(),
     }
-}
-
-/// Draws a clickable row for a folder. Returns whether it was clicked.
-fn folder_row(ui: &mut Ui, shown: &str, name: &str) -> bool {
-    let text = RichText::new(untrusted_text::escape_line(shown)).font(theme::small().font);
-    let button = egui::Button::new(text).frame(false).truncate().min_size(vec2(0.0, size::MIN_CLICK_HEIGHT));
-    let response = ui.add(button);
-    ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Button, name);
-    response.clicked()
 }
 
 /// Returns the recent folders that aren't open now, newest first.
