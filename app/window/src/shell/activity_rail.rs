@@ -15,7 +15,7 @@ use store::DocId;
 use ui::command_menu::show_command_menu;
 use ui::icons;
 use ui::menus::{menu_below, menu_item, menu_note, menu_separator};
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{self, set_accessible_name, tooltip_at_right};
 
 const RAIL_BUTTON_SIZE: f32 = 36.0;
