@@ -500,6 +500,9 @@ impl StatusItem {
 /// Adds a note's kernel commands to a menu.
 pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
     let busy = matches!(note.kernel, KernelPhase::Busy(_));
+    if note.kernel == KernelPhase::Off {
+        menu_note(ui, "The kernel starts when a cell runs.");
+    }
     let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
         if menu_item(ui, name, shortcuts.key_of(id), enabled) {
             actions.push(PageAction::Run(id));
