@@ -2,7 +2,8 @@
 
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use crate::widgets::{
-    paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button, text_button_width,
+    append_text, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
+    text_button_width,
 };
 use eframe::egui;
 use egui::accesskit::Role;
@@ -22,10 +23,9 @@ pub fn head(ui: &mut Ui, text: &str) {
 
 /// Draws a paragraph.
 pub fn words(ui: &mut Ui, text: &str) {
-    let colours = ThemeColors::of(ui);
-    let small = theme::small();
-    let text = untrusted_text::escape_block(text);
-    ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
+    let mut job = egui::text::LayoutJob::default();
+    append_text(&mut job, text, &theme::small(), ThemeColors::of(ui).muted);
+    set_accessible_name(&ui.label(job), Role::Label, text);
 }
 
 /// Draws the text field that has the keyboard when the dialog opens.

@@ -1,6 +1,6 @@
 //! Toasts at the lower right: short messages about rejections and remote events. They disappear by themselves.
 
-use super::widgets::{floating_frame, set_accessible_name};
+use super::widgets::{append_text, floating_frame, set_accessible_name};
 use crate::theme::{self, ThemeColors, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -99,8 +99,9 @@ impl ToastStack {
                 let response = frame
                     .show(ui, |ui| {
                         ui.set_max_width(360.0);
-                        let style = theme::small();
-                        let job = egui::text::LayoutJob::simple(text.clone(), style.font, colours.ink, 360.0);
+                        let mut job = egui::text::LayoutJob::default();
+                        job.wrap.max_width = 360.0;
+                        append_text(&mut job, text, &theme::small(), colours.ink);
                         ui.label(job);
                         if let Some((word, command)) = offer {
                             let wide = super::widgets::word_width(ui, word).max(MIN_ACTION_WIDTH);

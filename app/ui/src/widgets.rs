@@ -177,6 +177,19 @@ pub fn paint_clipped_text(
     width
 }
 
+/// Appends a text to a layout. What stands between backticks has the font of code, and they are left out.
+pub fn append_text(job: &mut egui::text::LayoutJob, text: &str, style: &theme::TypeStyle, colour: Color32) {
+    let text = text::untrusted_text::escape_block(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without a second one is a character like any other.
+    let parts = if parts.len() % 2 == 1 { parts } else { vec![&*text] };
+    let code = egui::FontId::new(style.font.size - 0.5, egui::FontFamily::Monospace);
+    for (index, part) in parts.into_iter().enumerate() {
+        let font = if index % 2 == 1 { code.clone() } else { style.font.clone() };
+        job.append(part, 0.0, format(font, style.line, colour));
+    }
+}
+
 /// Returns the frame of popups, in these colors.
 pub fn floating_frame(colours: &ThemeColors, dark: bool) -> egui::Frame {
     egui::Frame::NONE
@@ -194,5 +207,23 @@ pub fn format(font: eframe::egui::FontId, line: f32, colour: eframe::egui::Color
         color: colour,
         valign: eframe::egui::Align::Center,
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_in_messages_has_its_own_font() {
+        let laid_out = |text: &str| {
+            let mut job = egui::text::LayoutJob::default();
+            append_text(&mut job, text, &theme::small(), Color32::BLACK);
+            let fonts: Vec<bool> = job.sections.iter().map(|part| theme::is_mono(&part.format.font_id)).collect();
+            (job.text, fonts)
+        };
+        let expected = ("Run pip install x first.".to_owned(), vec![false, true, false]);
+        assert_eq!(laid_out("Run `pip install x` first."), expected);
+        assert_eq!(laid_out("a ` b"), ("a ` b".to_owned(), vec![false]));
     }
 }
