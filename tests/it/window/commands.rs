@@ -435,7 +435,7 @@ fn links() -> Drive {
     let mut drive = Drive::on(&[("One.md", "[[Two]]\n\n[[Nowhere]]\n\n- [ ] a task\n"), ("Two.md", "2\n")]);
     drive.until("the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
     for (id, label) in [
-        (CommandId::ViewLinks, "Links to 2 places"),
+        (CommandId::ViewLinks, "Outgoing links (2)"),
         (CommandId::ViewBroken, "One.md: Nowhere"),
         (CommandId::ViewGraph, "Graph of 2 notes and 1 link"),
         (CommandId::ViewLocalGraph, "Graph of 2 notes and 1 link"),

@@ -87,7 +87,7 @@ impl BacklinksPanel {
         self.lines.clear();
         let path = |id: DocId| volume.links.path(id).unwrap_or_default().to_owned();
         let back = volume.links.backlinks(note);
-        self.lines.push(BacklinkRow::Title(format!("Linked from {}", count(back.len(), "place"))));
+        self.lines.push(BacklinkRow::Title(format!("Backlinks ({})", back.len())));
         if back.is_empty() {
             self.lines.push(BacklinkRow::Words("No other note links here yet.".to_owned()));
         }
@@ -105,7 +105,7 @@ impl BacklinksPanel {
                 seen.push((name, to, link.at));
             }
         }
-        self.lines.push(BacklinkRow::Title(format!("Links to {}", count(seen.len(), "place"))));
+        self.lines.push(BacklinkRow::Title(format!("Outgoing links ({})", seen.len())));
         if seen.is_empty() {
             self.lines.push(BacklinkRow::Words("No links yet. Type [[ to add one.".to_owned()));
         }
@@ -116,7 +116,7 @@ impl BacklinksPanel {
                 None => BacklinkRow::Nowhere(name, at),
             });
         }
-        self.lines.push(BacklinkRow::Title("Mentions without a link".to_owned()));
+        self.lines.push(BacklinkRow::Title("Unlinked mentions".to_owned()));
         match &self.search {
             None => self.lines.push(BacklinkRow::Find),
             Some((_, searching)) => {
