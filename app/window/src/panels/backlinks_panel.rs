@@ -14,6 +14,7 @@ use store::DocId;
 use text::markdown::dialect;
 use text::outline::NoteLink;
 use text::untrusted_text;
+use ui::empty_state;
 use ui::icons;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -399,11 +400,12 @@ impl BrokenLinksPage {
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.gather(ui, session);
         let rows = &self.rows;
-        ui.add_space(space::M);
         if rows.is_empty() {
-            words(ui, if self.left.is_empty() { "No broken links" } else { "Checking the links…" });
+            let text = if self.left.is_empty() { "No broken links" } else { "Checking the links…" };
+            empty_state::show_message(ui, text, None, "Links to notes and files that don't exist are listed here.");
             return;
         }
+        ui.add_space(space::M);
         words(ui, &format!("{} to files that don't exist. Click one to go to it.", count(rows.len(), "link")));
         ui.add_space(space::S);
         ui.spacing_mut().item_spacing.y = 0.0;
