@@ -500,9 +500,8 @@ impl StatusItem {
 /// Adds a note's kernel commands to a menu.
 pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
     let busy = matches!(note.kernel, KernelPhase::Busy(_));
-    if note.kernel == KernelPhase::Off {
-        menu_note(ui, "The kernel starts when a cell runs.");
-    }
+    // A kernel that is off has variables to lose only where they are saved.
+    let is_fresh = note.kernel == KernelPhase::Off && !note.saves_states();
     let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
         if menu_item(ui, name, shortcuts.key_of(id), enabled) {
             actions.push(PageAction::Run(id));
@@ -511,8 +510,9 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
     item(ui, "Run all", CommandId::NoteRunAll, true);
     item(ui, "Run stale", CommandId::NoteRunStale, true);
     item(ui, "Stop", CommandId::CellStop, busy);
-    item(ui, "Restart", CommandId::KernelRestart, true);
-    menu_note(ui, notebook::saved_states::restart_warning(note));
+    item(ui, "Restart", CommandId::KernelRestart, !is_fresh);
+    let warning = notebook::saved_states::restart_warning(note);
+    menu_note(ui, if is_fresh { "The kernel starts when a cell runs." } else { warning });
     if note.saves_states() {
         item(ui, "Undo run", CommandId::KernelUndo, !busy);
         item(ui, "Redo run", CommandId::KernelRedo, !busy);
