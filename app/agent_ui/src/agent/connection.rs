@@ -169,6 +169,7 @@ impl ModelConnection {
             .font(theme::inter_font(theme::InterCut::SemiBold, 15.0))
             .color(colours.ink);
         ui.label(title);
+        ui.add_space(space::XS);
         match self.step {
             ConnectionStep::Choose => event = self.show_choice(ui).or(event),
             ConnectionStep::Key => self.show_key(ui),
