@@ -63,6 +63,28 @@ fn a_tooltip_hides_no_button_of_the_rail() {
 }
 
 #[test]
+fn a_narrow_window_shows_the_side_that_is_asked_for() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    window.set_size(egui::vec2(800.0, 600.0));
+    window.run();
+    // The left side, and the right one.
+    let sides = |window: &Driven| {
+        let has_tree = window.query_by_role_and_label(Role::TreeItem, "One").is_some();
+        (has_tree, window.query_by_label("Message to the agent").is_some())
+    };
+    assert_eq!(sides(&window), (true, false));
+    for button in ["Toggle files", "Show the tree"] {
+        click(&mut window, "Toggle agent");
+        assert_eq!(sides(&window), (false, true), "there's room for one of them");
+        click(&mut window, button);
+        assert_eq!(sides(&window), (true, false), "{button}");
+    }
+    click(&mut window, "Hide the tree");
+    assert_eq!(sides(&window), (false, false));
+}
+
+#[test]
 fn files_search_tags_and_collections_have_keys() {
     let bench = Bench::new(&[("One.md", "# One\n"), ("Lists/Books.base", "views:\n  - type: table\n    name: All\n")]);
     let mut window = bench.opened();
