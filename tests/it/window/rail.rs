@@ -68,6 +68,10 @@ fn a_narrow_window_shows_the_side_that_is_asked_for() {
     let mut window = bench.opened();
     window.set_size(egui::vec2(800.0, 600.0));
     window.run();
+    let click = |window: &mut Driven, name: &str| {
+        window.get_by_role_and_label(Role::Button, name).click();
+        window.run();
+    };
     // The left side, and the right one.
     let sides = |window: &Driven| {
         let has_tree = window.query_by_role_and_label(Role::TreeItem, "One").is_some();
