@@ -431,7 +431,7 @@ impl AgentPanel {
         if let Some(connection::ConnectionEvent::Connected(model)) = shown.inner {
             self.composer.focus = true;
             actions.push(PanelAction::Do(Command::ReadSetup));
-            actions.push(PanelAction::Say(format!("Agents ask {model} from now on.")));
+            actions.push(PanelAction::Say(format!("Agents now use {model}.")));
         }
     }
 
@@ -475,7 +475,7 @@ impl AgentPanel {
     ) -> Option<AgentPanelAction> {
         let agents = session.agents();
         ui.spacing_mut().item_spacing.y = space::XS;
-        ui.add_space(space::XS);
+        ui.add_space(space::S);
         if let Some(run) = run {
             self.phases.show(ui, run, actions);
             self.todos.show(ui, run, actions);

@@ -654,7 +654,7 @@ fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
 /// Returns why a formula is shown as source.
 fn unset(failure: DrawFailure) -> Arc<str> {
     Arc::from(match failure {
-        DrawFailure::Wrong(why) => format!("This formula is not understood. {why}"),
+        DrawFailure::Wrong(why) => format!("Can't read this formula. {why}"),
         DrawFailure::Limit(why) => format!("This formula is not drawn. {why}"),
     })
 }

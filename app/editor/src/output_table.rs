@@ -574,8 +574,8 @@ impl DataTable {
             let sorted = self.sort.filter(|(by, _)| *by == place).map(|(_, down)| down);
             let how = match sorted {
                 None => "Sort by",
-                Some(false) => "Sort downwards by",
-                Some(true) => "Do not sort by",
+                Some(false) => "Sort descending by",
+                Some(true) => "Don't sort by",
             };
             set_accessible_name(&response, Role::Button, &format!("{how} {}", column.name));
             let painter = ui.painter().with_clip_rect(clip);

@@ -140,9 +140,7 @@ impl CollectionContext<'_> {
                     self.push_edit(CollectionEdit::Change { note: self.source.note.id, edits });
                 }
             }
-            Err(why) => {
-                self.actions.push(PageAction::Say(format!("That cannot be written into the collection: {why}.")))
-            }
+            Err(why) => self.actions.push(PageAction::Say(format!("Can't write that into the collection: {why}."))),
         }
     }
 
@@ -231,7 +229,7 @@ impl CollectionPage {
         let base = match &self.base {
             Some(Ok(base)) => base.clone(),
             Some(Err(why)) => {
-                let says = format!("This collection cannot be read: {}.", why.to_string().trim_end_matches('.'));
+                let says = format!("Can't read this collection: {}.", why.to_string().trim_end_matches('.'));
                 if source.inside.is_some() {
                     self.say(ui, &says, ThemeColors::of(ui).warn);
                 } else if empty_state::show_message(ui, &says, Some("Show its text"), "") {
@@ -267,7 +265,7 @@ impl CollectionPage {
         }
         if let Some(problem) = table.problems.first() {
             let colours = ThemeColors::of(ui);
-            let text = format!("Some of this collection is not understood: {problem}.");
+            let text = format!("Can't read a part of this collection: {problem}.");
             empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if table.rows.is_empty() {
@@ -276,12 +274,7 @@ impl CollectionPage {
                 return self.say(ui, words, ThemeColors::of(ui).muted);
             }
             let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
-            if empty_state::show_message(
-                &mut inner,
-                words,
-                Some("New note"),
-                "Its filters are behind the button “Filter”.",
-            ) {
+            if empty_state::show_message(&mut inner, words, Some("New note"), "Change its filters with “Filter”.") {
                 scene.make(self.view);
             }
             return;
@@ -289,7 +282,7 @@ impl CollectionPage {
         let kind = base.views.get(self.view).map_or("table", |view| view.kind.as_str());
         let instead = match kind {
             "" | "table" | "cards" | "list" => None,
-            "map" => Some("Maps are not drawn here: this is a table of what the map would show.".to_owned()),
+            "map" => Some("Maps aren't supported. This view is shown as a table.".to_owned()),
             other => {
                 Some(format!("There is no view of the kind “{other}” here: this is a table of what it would show."))
             }

@@ -98,7 +98,7 @@ impl GeneratedView {
             ui.spacing_mut().item_spacing = vec2(space::S, space::S);
             match &*read {
                 Err(why) => {
-                    words(ui, &format!("This view cannot be drawn: {why}."), TextLook::Body, ThemeColors::of(ui).warn)
+                    words(ui, &format!("Can't draw this view: {why}."), TextLook::Body, ThemeColors::of(ui).warn)
                 }
                 Ok(read) if !self.drawn => self.preview(ui, &around, read, actions),
                 Ok(read) => {

@@ -105,7 +105,7 @@ impl PackagesPage {
             note_line(ui, icons::WARNING, why);
         }
         if found.packages.is_empty() && found.failures.is_empty() {
-            note_line(ui, icons::INFO, "No package has these words.");
+            note_line(ui, icons::INFO, "No matching packages");
         }
         for (place, one) in found.packages.iter().enumerate() {
             let FoundPackage { entry, index } = one;
@@ -119,7 +119,7 @@ impl PackagesPage {
             let signed = if entry.signer.is_some() { "signed" } else { "not signed" };
             let index = index.display_text();
             let detail = format!("{state}{}  ·  {}  ·  {signed}, {index}", manifest.version, manifest.description);
-            let name = format!("Look at {}: {detail}", manifest.name);
+            let name = format!("Show {}: {detail}", manifest.name);
             let row = ListRow {
                 icon: icons::ARCHIVE,
                 title: &manifest.name,

@@ -50,7 +50,7 @@ static CHOICE_FIELDS: [ChoiceField; 5] = [
     },
     ChoiceField {
         name: "Answer length",
-        about: "Tokens of an answer at most.",
+        about: "Maximum tokens in an answer.",
         key: "max_tokens",
         hint: "the provider's",
         kept: |choice| whole_text(choice.max_tokens),
@@ -74,7 +74,7 @@ static CHOICE_FIELDS: [ChoiceField; 5] = [
     },
     ChoiceField {
         name: "Tools",
-        about: "Names with commas, or none. Only they may be used.",
+        about: "Names with commas, or none. The agent can use only these.",
         key: TOOLS_KEY,
         hint: "as in its file",
         kept: |choice| match choice.tools.as_deref() {
@@ -135,7 +135,7 @@ impl AgentChoiceSettings {
     }
 
     fn show_new(&mut self, rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: &AgentConfig) {
-        let about = "They win over those in the agent's own file.";
+        let about = "They override the agent's own file.";
         let Some(typed) = rows.show_row(lines, NEW_AGENT_ROW, about, |ui| text(ui, "Name of an agent", "", "qa"))
         else {
             return;

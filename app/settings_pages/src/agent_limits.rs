@@ -44,7 +44,7 @@ static SETTINGS: [TypedSetting; 18] = [
     },
     TypedSetting {
         name: "Cost limit of a request",
-        about: "US dollars. A model that costs more isn't asked.",
+        about: "US dollars. A model that costs more isn't used.",
         keys: ["llm", "request_cost_limit"],
         hint: "no limit",
         kept: |config| number_text(config.llm.request_cost_limit),
@@ -123,7 +123,7 @@ static SETTINGS: [TypedSetting; 18] = [
         value: number,
     },
     TypedSetting {
-        name: "Share of the processor",
+        name: "Processor share",
         about: "Percent of one processor for all processes of a call together, on Linux. 200 is two processors.",
         keys: ["sandbox", "cpu_percent"],
         hint: "no limit",

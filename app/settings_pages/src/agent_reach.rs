@@ -18,7 +18,7 @@ pub(crate) fn show(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: 
         rows,
         lines,
         ("Prefer models on this machine", &["llm", "prefer_local"], config.llm.prefer_local),
-        "A local provider is asked before the default one.",
+        "Local providers are used before the default one.",
     );
     show_switch(
         rows,
@@ -28,7 +28,7 @@ pub(crate) fn show(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: 
     );
     let chosen = APPROVAL_TIMES.iter().position(|(_, seconds)| *seconds == config.approval.timeout_seconds);
     let about = match chosen {
-        Some(_) => "A request without an answer is denied after that.".to_owned(),
+        Some(_) => "A request that nobody answers is denied after this time.".to_owned(),
         None => format!("A request is denied after {} seconds.", config.approval.timeout_seconds),
     };
     let name = "Approval requests stay open";
@@ -51,7 +51,7 @@ pub(crate) fn show(rows: &mut ConfigRows, lines: &mut SettingsRows<'_>, config: 
         rows.change(lines.ui.ctx(), name, vec![config_value(&["security", "allowed_hosts"], hosts.into())]);
     }
     let (name, webhook) = ("Webhook", config.notifications.webhook.as_deref().unwrap_or_default());
-    let about = "An https address that gets a message when a run ends or needs approval. It holds no text of yours.";
+    let about = "An https address that gets a message when a run ends or needs approval, without your text.";
     if let Some(typed) = rows.show_row(lines, name, about, |ui| text(ui, name, webhook, "none")) {
         let address = typed.trim();
         let value = if address.is_empty() { Value::Null } else { address.into() };

@@ -101,15 +101,15 @@ impl DeviceSettings {
         let ctx = lines.ui.ctx().clone();
         self.hear(&ctx);
         let known = match &self.known {
-            None => return lines.show_matching_row("Devices", "The list is being read.", |_| ()),
+            None => return lines.show_matching_row("Devices", "Reading the list…", |_| ()),
             Some(Err(why)) => {
-                return lines.show_matching_row("The list of devices cannot be used", &why.to_string(), |_| ());
+                return lines.show_matching_row("Can't use the list of devices", &why.to_string(), |_| ());
             }
             Some(Ok(known)) => known.clone(),
         };
         let about = match known.own {
             Some((id, place)) => format!("Key {}, kept by {place}.", id.short_id()),
-            None => "It gets a key of its own when it is first paired.".to_owned(),
+            None => "It gets a key when you first pair it.".to_owned(),
         };
         lines.show_matching_row("This device", &about, |ui| {
             if let Some(name) = text(ui, "Name of this device", &known.name, "a name") {
@@ -121,7 +121,7 @@ impl DeviceSettings {
         if let Some(said) = &self.said {
             match said {
                 Ok(words) => lines.show_matching_row("Done", words, |_| ()),
-                Err(why) => lines.show_matching_row("That did not work", &why.to_string(), |_| ()),
+                Err(why) => lines.show_matching_row("Pairing failed", &why.to_string(), |_| ()),
             }
         } else if self.busy.is_some() {
             lines.show_matching_row("Under way", "This takes a moment.", |_| ());
@@ -213,7 +213,7 @@ impl DeviceSettings {
             offered.now = Some(shown);
         }
         let about = match &offered.now {
-            None => "The code is being made.".to_owned(),
+            None => "Making the code…".to_owned(),
             Some(shown) => {
                 let minutes = (shown.until - now_millis()).max(0) / 60_000 + 1;
                 let may = pairing_flow::LAN_PAIRING_RIGHTS.describe();

@@ -76,7 +76,7 @@ impl EmbeddingSettings {
         let about = fresh
             .reranker
             .clone()
-            .unwrap_or_else(|| format!("Reads the best hits once more: {}", self.rerankers.join(", ")));
+            .unwrap_or_else(|| format!("Ranks the best results once more: {}", self.rerankers.join(", ")));
         lines.show_matching_row("Reranker", &about, |ui| {
             if let Some(name) = text(ui, "Reranker", &settings.reranker, "none") {
                 let name = self.rerankers.iter().find(|known| known.eq_ignore_ascii_case(name.trim()));

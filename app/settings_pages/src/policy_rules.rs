@@ -148,7 +148,7 @@ impl PolicyRuleSettings {
         let RuleList { word, about, .. } = &RULE_LISTS[list];
         let fault = self.faults.iter().find(|(of, wrong, _)| *of == list && wrong == entry);
         let about = match fault {
-            Some((.., fault)) => format!("No run begins: {fault}"),
+            Some((.., fault)) => format!("No run can start: {fault}"),
             None => (*about).to_owned(),
         };
         let row = format!("{word} {entry}");

@@ -105,11 +105,11 @@ impl ProviderSettings {
             }
         });
         let Some(setup) = agents.setup() else {
-            lines.show_matching_row("Language models", "The configuration is being read.", |_| ());
+            lines.show_matching_row("Language models", "Reading the configuration…", |_| ());
             return;
         };
         if let Some(trouble) = &setup.trouble {
-            lines.show_matching_row("The configuration cannot be used", trouble, |_| ());
+            lines.show_matching_row("Can't use the configuration", trouble, |_| ());
         }
         let config = &setup.config;
         for (name, provider) in &config.llm.providers {
@@ -226,14 +226,14 @@ impl ProviderSettings {
         if let ProviderTest::Waits(answer) = test {
             let said = match answer.try_recv() {
                 Ok(said) => said,
-                Err(TryRecvError::Empty) => return Some("Asking it…".to_owned()),
+                Err(TryRecvError::Empty) => return Some("Testing…".to_owned()),
                 Err(TryRecvError::Disconnected) => Err(anyhow!("No answer. Try again.")),
             };
             *test = ProviderTest::Said(said);
         }
         match test {
-            ProviderTest::Said(Ok(words)) => Some(format!("It works: {words}")),
-            ProviderTest::Said(Err(why)) => Some(format!("It does not work: {why}")),
+            ProviderTest::Said(Ok(words)) => Some(format!("Works: {words}")),
+            ProviderTest::Said(Err(why)) => Some(format!("Doesn't work: {why}")),
             ProviderTest::Waits(_) => None,
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewTag>,
     }
     tag_form(ui, scene, new, actions);
     if status.tags.is_empty() {
-        note_line(ui, icons::INFO, "There are no tags yet.");
+        note_line(ui, icons::INFO, "No tags yet");
     }
     for tag in &status.tags {
         let menu = format!("Actions for tag {}", tag.name);

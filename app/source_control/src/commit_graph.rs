@@ -55,7 +55,7 @@ impl CommitGraphView {
             return;
         }
         if reading.rows.is_empty() {
-            note_line(ui, icons::INFO, "There are no commits yet.");
+            note_line(ui, icons::INFO, "No commits yet");
             return;
         }
         self.name_commits(scene);

@@ -398,7 +398,7 @@ impl SourceControlPage {
     fn commits(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
         section(ui, "Last commits", &[]);
         if scene.status.commits.is_empty() {
-            note_line(ui, icons::INFO, "There are no commits yet.");
+            note_line(ui, icons::INFO, "No commits yet");
         }
         for commit in &scene.status.commits {
             let target = DiffTarget::Commit(commit.id.clone());

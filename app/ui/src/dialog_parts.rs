@@ -1,7 +1,10 @@
 //! Parts that dialogs share: title, text, fields, errors and buttons.
 
-use crate::theme::{self, ThemeColors, size, space};
-use crate::widgets::{set_accessible_name, text_button};
+use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use crate::widgets::{
+    append_text, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
+    text_button_width,
+};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Id, Ui, vec2};
@@ -20,10 +23,9 @@ pub fn head(ui: &mut Ui, text: &str) {
 
 /// Draws a paragraph.
 pub fn words(ui: &mut Ui, text: &str) {
-    let colours = ThemeColors::of(ui);
-    let small = theme::small();
-    let text = untrusted_text::escape_block(text);
-    ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
+    let mut job = egui::text::LayoutJob::default();
+    append_text(&mut job, text, &theme::small(), ThemeColors::of(ui).muted);
+    set_accessible_name(&ui.label(job), Role::Label, text);
 }
 
 /// Draws the text field that has the keyboard when the dialog opens.
@@ -32,6 +34,16 @@ pub fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
         response.request_focus();
     }
+}
+
+/// Draws [`field`] and a button beside it, as wide together as the dialog. Returns whether the button was clicked.
+pub fn field_with_button(ui: &mut Ui, text: &mut String, name: &str, hint: &str, button: &str) -> bool {
+    let row = ui.horizontal(|ui| {
+        let room = ui.available_width() - text_button_width(ui, button) - ui.spacing().item_spacing.x;
+        ui.allocate_ui(vec2(room, size::MIN_CLICK_HEIGHT), |ui| field(ui, text, name, hint));
+        text_button(ui, button, false).clicked()
+    });
+    row.inner
 }
 
 /// Draws a text field that doesn't take the focus when the dialog opens.
@@ -73,8 +85,56 @@ pub fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
     chosen
 }
 
+/// Draws a row that chooses a folder; `name` is for screen readers. Returns whether it was clicked.
+pub fn folder_row(ui: &mut Ui, path: &str, name: &str) -> bool {
+    let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
+    let (rect, response) = ui.allocate_exact_size(wanted, egui::Sense::click());
+    paint_hover_fill(ui, &response);
+    let (style, ink) = (theme::small(), ThemeColors::of(ui).ink);
+    let room = rect.width() - 2.0 * space::M;
+    let at = rect.left_center() + vec2(space::M, -style.line / 2.0);
+    paint_clipped_text(ui, at, room, &fitting_path(ui, path, room), &style, ink);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    set_accessible_name(&response, Role::Button, name);
+    response.clicked()
+}
+
+/// Returns a path as it fits into a width: without its first folders, because the last ones tell it from others.
+fn fitting_path(ui: &Ui, path: &str, width: f32) -> String {
+    let path = untrusted_text::escape_line(path).into_owned();
+    let is_too_wide = |shown: &str| {
+        let font = theme::small().font;
+        ui.painter().layout_no_wrap(shown.to_owned(), font, egui::Color32::PLACEHOLDER).size().x > width
+    };
+    let (mut shown, mut rest) = (path.clone(), path.trim_start_matches('/'));
+    while is_too_wide(&shown)
+        && let Some((_, tail)) = rest.split_once('/').filter(|(_, tail)| !tail.is_empty())
+    {
+        (shown, rest) = (format!("…/{tail}"), tail);
+    }
+    shown
+}
+
 /// Draws a right-aligned row.
 pub fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
     let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
     ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_keeps_its_end() {
+        let ctx = egui::Context::default();
+        theme::install_theme(&ctx);
+        let mut shown = Vec::new();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            let deep = "/home/ada/notes/a folder with a long name/garden";
+            shown = [1_000.0, 120.0, 1.0].map(|width| fitting_path(ui, deep, width)).to_vec();
+        });
+        output.textures_delta.clear(); // the test paints nothing
+        assert_eq!(shown, ["/home/ada/notes/a folder with a long name/garden", "…/garden", "…/garden"]);
+    }
 }

@@ -1,11 +1,10 @@
 //! Placeholders in the main area: empty, nothing selected, loading, failed. Each has one sentence and one action.
 
 use crate::theme::{self, ThemeColors, size, space};
-use crate::widgets::{set_accessible_name, text_button};
+use crate::widgets::{append_text, set_accessible_name, text_button};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Ui, pos2, vec2};
-use text::untrusted_text;
 
 /// Delay before a loading skeleton is shown, in seconds.
 pub const SKELETON_DELAY_SECONDS: f64 = 0.15;
@@ -20,15 +19,9 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
         ui.new_child(egui::UiBuilder::new().max_rect(place).layout(egui::Layout::top_down(egui::Align::Center)));
     let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
     job.wrap.max_width = width;
-    let body = theme::body();
-    job.append(&untrusted_text::escape_block(text), 0.0, crate::widgets::format(body.font, body.line, colours.ink));
+    append_text(&mut job, text, &theme::body(), colours.ink);
     if !hint.is_empty() {
-        let small = theme::small();
-        job.append(
-            &format!("\n{}", untrusted_text::escape_block(hint)),
-            0.0,
-            crate::widgets::format(small.font, small.line, colours.muted),
-        );
+        append_text(&mut job, &format!("\n{hint}"), &theme::small(), colours.muted);
     }
     let response = child.label(job);
     set_accessible_name(&response, Role::Label, text);
@@ -38,10 +31,10 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
 
 /// Draws a message in a panel: wrapped text with a button below it. Returns whether the button was clicked.
 pub fn show_panel_message(ui: &mut Ui, text: &str, button: Option<&str>) -> bool {
-    let (colours, small) = (ThemeColors::of(ui), theme::small());
+    let colours = ThemeColors::of(ui);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
-    job.append(&untrusted_text::escape_block(text), 0.0, crate::widgets::format(small.font, small.line, colours.muted));
+    append_text(&mut job, text, &theme::small(), colours.muted);
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let wanted = vec2(ui.available_width(), galley.size().y + 2.0 * space::S);
     let (rect, response) = ui.allocate_exact_size(wanted, egui::Sense::hover());
@@ -123,10 +116,9 @@ fn draw_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, room:
     let colours = ThemeColors::of(ui);
     let width = ui.available_width();
     let inner = width - 2.0 * space::L - space::XL - room;
-    let small = theme::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = inner.max(80.0);
-    job.append(&untrusted_text::escape_block(text), 0.0, crate::widgets::format(small.font, small.line, colours.ink));
+    append_text(&mut job, text, &theme::small(), colours.ink);
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let height = (galley.size().y + space::L).max(size::TOOLBAR_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(vec2(width, height), egui::Sense::hover());

@@ -122,6 +122,8 @@ pub const GRIP: &str = "\u{eae2}";
 
 /// `sort-ascending`: sort order.
 pub const SORT: &str = "\u{e444}";
+/// `funnel`: a filter.
+pub const FUNNEL: &str = "\u{e266}";
 /// `crosshair`: scroll to the open item.
 pub const REVEAL: &str = "\u{e1d6}";
 /// `arrows-in-line-vertical`: collapse all.

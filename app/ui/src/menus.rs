@@ -21,8 +21,17 @@ pub fn menu_frame_for(dark: bool) -> Frame {
 
 /// Shows a button's menu below it; `name` is the menu's accessible name.
 pub fn menu_below(button: &Response, name: &str, content: impl FnOnce(&mut Ui)) {
-    let frame = menu_frame_for(button.ctx.global_style().visuals.dark_mode);
-    Popup::menu(button).frame(frame).width(MENU_WIDTH).accessible_name(name).show(|ui| {
+    show_menu(Popup::menu(button), button, name, content);
+}
+
+/// Shows a menu at the pointer after a right click; `name` is the menu's accessible name.
+pub fn context_menu(target: &Response, name: &str, content: impl FnOnce(&mut Ui)) {
+    show_menu(Popup::context_menu(target), target, name, content);
+}
+
+fn show_menu(popup: Popup<'_>, target: &Response, name: &str, content: impl FnOnce(&mut Ui)) {
+    let frame = menu_frame_for(target.ctx.global_style().visuals.dark_mode);
+    popup.frame(frame).width(MENU_WIDTH).accessible_name(name).show(|ui| {
         ui.spacing_mut().item_spacing.y = 0.0;
         content(ui);
     });

@@ -3,7 +3,9 @@
 use crate::icons;
 use crate::menus::menu_below;
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use crate::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
+use crate::widgets::{
+    append_text, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button,
+};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Response, Sense, Ui, UiBuilder, pos2, vec2};
@@ -123,7 +125,11 @@ pub fn note_line(ui: &mut Ui, icon: &str, text: &str) {
     let at = pos2(rect.left() + 8.0, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colours.muted);
     let at = pos2(rect.left() + space::XL, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - space::XL, text, &theme::small(), colours.muted);
+    let mut job = egui::text::LayoutJob::default();
+    append_text(&mut job, text, &theme::small(), colours.muted);
+    job.wrap = egui::text::TextWrapping::truncate_at_width((rect.width() - space::XL).max(0.0));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    ui.painter().galley(at, galley, colours.muted);
     set_accessible_name(&response, Role::Label, text);
 }
 
@@ -135,15 +141,10 @@ pub fn banner<'a>(
     buttons: &[&'a str],
 ) -> Option<&'a str> {
     let colours = ThemeColors::of(ui);
-    let small = theme::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = (ui.available_width() - space::XL - 2.0 * space::M).max(80.0);
     job.wrap.max_rows = 8;
-    job.append(
-        &text::untrusted_text::escape_block(text),
-        0.0,
-        crate::widgets::format(small.font, small.line, colours.ink),
-    );
+    append_text(&mut job, text, &theme::small(), colours.ink);
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let height = galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::S + space::XS;
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());

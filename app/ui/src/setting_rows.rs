@@ -2,7 +2,9 @@
 
 use crate::icons;
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use crate::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
+use crate::widgets::{
+    append_text, chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name,
+};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -74,8 +76,7 @@ fn paint_setting_text(ui: &Ui, row: Rect, width: f32, name: &str, about: &str) -
     let caption = theme::caption();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = width.max(80.0);
-    let about = text::untrusted_text::escape_block(about);
-    job.append(&about, 0.0, crate::widgets::format(caption.font, caption.line, colours.muted));
+    append_text(&mut job, about, &caption, colours.muted);
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let top = row.top() + 28.0;
     let bottom = top + galley.size().y + space::M;

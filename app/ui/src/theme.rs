@@ -571,7 +571,8 @@ fn egui_style(dark: bool) -> egui::Style {
     spacing.button_padding = egui::vec2(space::S, space::XS);
     spacing.interact_size = egui::vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT);
     spacing.window_margin = Margin::same(16);
-    spacing.menu_margin = Margin::same(4);
+    // Of tooltips and lists; menus have a frame of their own.
+    spacing.menu_margin = Margin::symmetric(8, 6);
     spacing.scroll = egui::style::ScrollStyle {
         bar_width: 8.0,
         floating_width: 4.0,

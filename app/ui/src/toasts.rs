@@ -1,14 +1,19 @@
 //! Toasts at the lower right: short messages about rejections and remote events. They disappear by themselves.
 
-use super::widgets::{floating_frame, set_accessible_name};
+use super::widgets::{append_text, floating_frame, set_accessible_name};
 use crate::theme::{self, ThemeColors, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, Sense, vec2};
 use engine::commands::CommandId;
 
-/// How long a toast is shown, in seconds.
+/// How long a short toast is shown, in seconds.
 const TOAST_SECONDS: f64 = 4.0;
+/// Maximum additional time for reading a longer toast, in seconds.
+const MAX_READING_SECONDS: f64 = 12.0;
+/// Maximum length of a short toast, and how much more is read in a second, both in characters.
+const SHORT_TOAST_CHARS: usize = 60;
+const CHARS_PER_SECOND: f64 = 20.0;
 /// Additional time for a toast with an action, in seconds.
 const ACTION_TOAST_SECONDS: f64 = 8.0;
 /// Minimum width of a toast's action, in points.
@@ -27,7 +32,10 @@ struct Toast {
 
 impl Toast {
     fn stays(&self) -> f64 {
-        if self.offer.is_some() { TOAST_SECONDS + ACTION_TOAST_SECONDS } else { TOAST_SECONDS }
+        let rest = self.text.chars().count().saturating_sub(SHORT_TOAST_CHARS);
+        let reading = f64::from(u32::try_from(rest).unwrap_or(u32::MAX)) / CHARS_PER_SECOND;
+        let action = if self.offer.is_some() { ACTION_TOAST_SECONDS } else { 0.0 };
+        TOAST_SECONDS + action + reading.min(MAX_READING_SECONDS)
     }
 }
 
@@ -91,8 +99,9 @@ impl ToastStack {
                 let response = frame
                     .show(ui, |ui| {
                         ui.set_max_width(360.0);
-                        let style = theme::small();
-                        let job = egui::text::LayoutJob::simple(text.clone(), style.font, colours.ink, 360.0);
+                        let mut job = egui::text::LayoutJob::default();
+                        job.wrap.max_width = 360.0;
+                        append_text(&mut job, text, &theme::small(), colours.ink);
                         ui.label(job);
                         if let Some((word, command)) = offer {
                             let wide = super::widgets::word_width(ui, word).max(MIN_ACTION_WIDTH);
@@ -141,6 +150,19 @@ mod tests {
         // The test paints nothing.
         output.textures_delta.clear();
         chosen
+    }
+
+    #[test]
+    fn a_long_toast_stays_for_longer() {
+        let ctx = egui::Context::default();
+        theme::install_theme(&ctx);
+        let mut toasts = ToastStack::default();
+        toasts.show_message("Copied the image.");
+        toasts.show_message("Daily notes go to Daily, and templates are in Templates. ".repeat(3));
+        for (time, count) in [(0.0, 2), (3.9, 2), (4.1, 1), (9.0, 1), (10.0, 0)] {
+            frame(&ctx, &mut toasts, time, vec![]);
+            assert_eq!(toasts.all.len(), count, "after {time} s");
+        }
     }
 
     #[test]

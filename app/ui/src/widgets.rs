@@ -50,6 +50,13 @@ pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     response
 }
 
+/// Returns the width of a flat text button, in points.
+pub fn text_button_width(ui: &Ui, text: &str) -> f32 {
+    let text = text::untrusted_text::escape_line(text).into_owned();
+    let galley = ui.painter().layout_no_wrap(text, theme::small().font, ThemeColors::of(ui).ink);
+    galley.size().x + 2.0 * space::M
+}
+
 /// Draws a part of a page whose widgets stay the same ones when widgets appear or disappear before the part, so that
 /// a field keeps the keyboard and a press isn't lost. `name`: unique within the surrounding scope.
 pub fn stable_part<R>(ui: &mut Ui, name: impl std::hash::Hash + std::fmt::Debug, add: impl FnOnce(&mut Ui) -> R) -> R {
@@ -134,6 +141,17 @@ pub fn toggle_button(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
     response.on_hover_text(name).clicked()
 }
 
+/// Shows a tooltip at the right of a control, where it hides none of those below.
+pub fn tooltip_at_right(response: &Response, text: &str) {
+    let mut tooltip = egui::Tooltip::for_enabled(response);
+    tooltip.popup = tooltip.popup.align(egui::RectAlign::RIGHT);
+    tooltip.show(|ui| {
+        ui.set_max_width(ui.spacing().tooltip_width);
+        ui.label(text);
+    });
+    response.ctx.accesskit_node_builder(response.id, |node| node.set_description(text));
+}
+
 /// Sets a control's accessible name. Names are often untrusted text: hidden characters are announced as they're shown.
 pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, text::untrusted_text::escape_block(name)));
@@ -159,6 +177,19 @@ pub fn paint_clipped_text(
     width
 }
 
+/// Appends a text to a layout. What stands between backticks has the font of code, and they are left out.
+pub fn append_text(job: &mut egui::text::LayoutJob, text: &str, style: &theme::TypeStyle, colour: Color32) {
+    let text = text::untrusted_text::escape_block(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without a second one is a character like any other.
+    let parts = if parts.len() % 2 == 1 { parts } else { vec![&*text] };
+    let code = egui::FontId::new(style.font.size - 0.5, egui::FontFamily::Monospace);
+    for (index, part) in parts.into_iter().enumerate() {
+        let font = if index % 2 == 1 { code.clone() } else { style.font.clone() };
+        job.append(part, 0.0, format(font, style.line, colour));
+    }
+}
+
 /// Returns the frame of popups, in these colors.
 pub fn floating_frame(colours: &ThemeColors, dark: bool) -> egui::Frame {
     egui::Frame::NONE
@@ -176,5 +207,23 @@ pub fn format(font: eframe::egui::FontId, line: f32, colour: eframe::egui::Color
         color: colour,
         valign: eframe::egui::Align::Center,
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_in_messages_has_its_own_font() {
+        let laid_out = |text: &str| {
+            let mut job = egui::text::LayoutJob::default();
+            append_text(&mut job, text, &theme::small(), Color32::BLACK);
+            let fonts: Vec<bool> = job.sections.iter().map(|part| theme::is_mono(&part.format.font_id)).collect();
+            (job.text, fonts)
+        };
+        let expected = ("Run pip install x first.".to_owned(), vec![false, true, false]);
+        assert_eq!(laid_out("Run `pip install x` first."), expected);
+        assert_eq!(laid_out("a ` b"), ("a ` b".to_owned(), vec![false]));
     }
 }

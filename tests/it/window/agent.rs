@@ -782,9 +782,9 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     let mut window = asked(&bench, &address);
     ask(&mut window, "@system Report on the rain of October");
     soon(&mut window, "it has ended", ended);
-    soon(&mut window, "it is said", |window| shows(window, "All 8 phases are over"));
+    soon(&mut window, "it is said", |window| shows(window, "All 8 phases are done"));
     window.get_by_label("Phase 7 of 8: Summarise"); // above the answer, at the end of the conversation
-    click_label(&mut window, "All 8 phases are over");
+    click_label(&mut window, "All 8 phases are done");
     for (number, name) in (1..).zip(engine::PHASE_NAMES) {
         assert!(shows(&mut window, &format!("Phase {number}: {name}, over, ")), "{name}");
     }
@@ -820,7 +820,7 @@ fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
         assert!(window.query_all_by_label_contains(part).next().is_some(), "{part:?} is shown");
     }
     assert!(window.query_all_by_label_contains("\u{202e}").next().is_none());
-    window.get_by_label("403 lines. Scroll to read all of them.");
+    window.get_by_label("403 lines. Scroll to read them all.");
     let drawn = window.get_by_label_contains("print(399)\n").rect().height();
     assert!(drawn >= 403.0 * 18.0, "all of it has room: {drawn}");
     // The menu says what a permanent answer covers.

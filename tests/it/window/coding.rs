@@ -176,7 +176,7 @@ fn the_kernel_completes_and_describes() {
     press(&mut window, NONE, Key::Tab);
     assert!(text(&window).is_some_and(|text| text.ends_with("```python\nboat.sail\n```\n")), "{:?}", text(&window));
     press(&mut window, Modifiers::SHIFT, Key::Tab);
-    let card = "What is known: boat.sail(to, fast=False)";
+    let card = "Hint: boat.sail(to, fast=False)";
     until(&mut window, "it is described", |window| window.query_by_label(card).is_some());
     press(&mut window, NONE, Key::Escape);
     assert!(window.query_by_label(card).is_none());
@@ -218,7 +218,7 @@ fn a_name_is_described_under_the_pointer() {
     // The first word of the fourth line.
     let point = code.left_top() + egui::vec2(12.0, code.height() / 5.0 * 3.5);
     window.hover_at(point);
-    let card = "What is known: boat: Boat";
+    let card = "Hint: boat: Boat";
     until(&mut window, "it is described", |window| window.query_by_label_contains(card).is_some());
     window.hover_at(point + egui::vec2(0.0, 400.0));
     until(&mut window, "the card goes", |window| window.query_by_label_contains(card).is_none());
@@ -241,7 +241,7 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
     window.get_by_label("Allow").click();
     // The question contains similar text.
     until(&mut window, "it is said what that means", |window| {
-        let said = "Own Python runs the cells of this note from now on, with all your rights";
+        let said = "Own Python now runs this note's cells with all your rights";
         window.query_all_by_label_contains(said).next().is_some()
     });
     assert!(text(&window).is_some_and(|text| text.starts_with("---\nkernel: own\n---\n")), "{:?}", text(&window));

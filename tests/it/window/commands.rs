@@ -75,7 +75,7 @@ fn the_view() -> Drive {
     drive.choose(CommandId::SearchReplace);
     assert!(drive.has("Replace with"));
     drive.choose(CommandId::SearchUndoReplace);
-    assert!(drive.has("There is no replacement to undo."));
+    assert!(drive.has("No replacement to undo"));
     drive.choose(CommandId::ViewFiles);
     assert!(settings(&drive).left_open && !drive.has("Search notes"));
     drive.choose(CommandId::ViewTags);
@@ -294,7 +294,7 @@ fn cells() -> Drive {
     drive.choose(CommandId::CellRun);
     drive.until("the answer is shown", |window| window.query_by_label("2").is_some());
     drive.choose(CommandId::ViewVariables);
-    drive.until("there are none", |window| window.query_by_label("There are no variables yet.").is_some());
+    drive.until("there are none", |window| window.query_by_label("No variables yet").is_some());
     drive.choose(CommandId::ViewVariables);
     drive.choose(CommandId::NoteRunAll);
     drive.until("it goes on for ever", |window| window.query_by_label("Stop cell 2").is_some());
@@ -435,7 +435,7 @@ fn links() -> Drive {
     let mut drive = Drive::on(&[("One.md", "[[Two]]\n\n[[Nowhere]]\n\n- [ ] a task\n"), ("Two.md", "2\n")]);
     drive.until("the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
     for (id, label) in [
-        (CommandId::ViewLinks, "Links to 2 places"),
+        (CommandId::ViewLinks, "Outgoing links (2)"),
         (CommandId::ViewBroken, "One.md: Nowhere"),
         (CommandId::ViewGraph, "Graph of 2 notes and 1 link"),
         (CommandId::ViewLocalGraph, "Graph of 2 notes and 1 link"),
@@ -662,7 +662,7 @@ fn syncing() -> Drive {
     drive.choose(CommandId::SyncMerges);
     assert!(drive.has("Other devices have changed nothing yet."));
     drive.choose(CommandId::SyncLog);
-    assert!(drive.has("Nothing has happened yet."));
+    assert!(drive.has("No activity yet"));
     drive.choose(CommandId::SyncDevices);
     assert!(drive.has("Devices"));
     press(&mut drive.window, NONE, Key::Escape);
@@ -751,9 +751,9 @@ fn agents() -> Drive {
         drive.until(id.title(), |window| window.query_all_by_label(says).next().is_some());
     }
     drive.choose(CommandId::MemoryUndo);
-    assert!(drive.has("Dismiss: There is nothing to restore."));
+    assert!(drive.has("Dismiss: Nothing to restore"));
     for (id, says) in [
-        (CommandId::AgentTimeline, "The run has made no step yet."),
+        (CommandId::AgentTimeline, "The run has no steps yet."),
         (CommandId::AgentChanges, "This session has changed nothing."),
         (CommandId::AgentBranches, "a question"),
         (CommandId::AgentTools, "File of tools"),

@@ -42,6 +42,8 @@ fn empty_pages_lead_to_what_fills_them() {
     let bench = Bench::new(&[("One.md", "text\n")]);
     let mut window = bench.opened();
     show(&mut window, CommandId::ViewTags, "No note has a tag. Write #tag in a note");
+    show(&mut window, CommandId::ViewBroken, "No broken links");
+    press(&mut window, NONE, Key::Escape);
     show(&mut window, CommandId::ViewSchedule, "Schedules start nothing yet");
     click(&mut window, "Fill in an example");
     click(&mut window, "Add");

@@ -172,7 +172,7 @@ fn a_zoomed_figure_is_drawn_again_by_its_kernel() {
     wheel(&mut window, middle, 30.0, Modifiers::COMMAND | Modifiers::CTRL);
     window.run_steps(12);
     assert!(plain(&window) && window.query_by_label(RESET).is_some());
-    assert!(window.query_by_label_contains("cannot be shown").is_none());
+    assert!(window.query_by_label_contains("Can't show this figure").is_none());
 }
 
 fn wheel(window: &mut Driven, at: Pos2, by: f32, modifiers: Modifiers) {
@@ -329,14 +329,14 @@ fn sixty_calls_are_shown() {
         window.state_mut().place_caret(at + 12);
         window.step();
         for _ in 0..500 {
-            if window.query_all_by_label_contains("The figure is being read").next().is_none() {
+            if window.query_all_by_label_contains("Reading the figure").next().is_none() {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
             window.step();
         }
         window.step();
-        let wrong: Vec<_> = window.query_all_by_label_contains("cannot be shown").collect();
+        let wrong: Vec<_> = window.query_all_by_label_contains("Can't show this figure").collect();
         assert!(wrong.is_empty(), "{cell}");
         at += cell.len();
     }

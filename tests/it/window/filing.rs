@@ -6,7 +6,7 @@ use engine::Volume;
 fn item(window: &mut Driven, line: &str, name: &str) {
     window.get_by_role_and_label(Role::TreeItem, line).click_secondary();
     window.run();
-    window.get_by_role_and_label(Role::Button, name).click();
+    window.get_by_role_and_label(Role::MenuItem, name).click();
     window.run();
 }
 
@@ -106,6 +106,18 @@ fn stars_and_folds_are_kept() {
     let mut window = bench.window();
     until(&mut window, "the tree is there", |window| lines(window, "One") == 1);
     assert_eq!(lines(&window, "Two"), 2, "starred and unfolded as before");
+}
+
+#[test]
+fn a_folder_is_deleted_from_its_menu() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("Few/Two.md", "2\n"), ("Many/a.md", "a\n"), ("Many/b.md", "b\n")]);
+    let mut window = bench.opened();
+    item(&mut window, "Many", "Delete 2 files");
+    item(&mut window, "Few", "Delete 1 file");
+    let there = |path: &str| bench.notes().join(path).exists();
+    let gone = |_: &mut Driven| !there("Few/Two.md") && !there("Many/a.md") && !there("Many/b.md");
+    until(&mut window, "the files are in the trash", gone);
+    assert!(there("One.md"));
 }
 
 #[test]

@@ -69,6 +69,8 @@ fn the_chosen_folder_shows_the_note_it_begins_with() {
     let chosen = folder.clone();
     window.state_mut().use_folder_chooser(Arc::new(move || PathChoice::Chosen(chosen.clone())));
     press(&mut window, CTRL, Key::O);
+    let edge = |label: &str| window.get_by_role_and_label(Role::Button, label).rect().right();
+    assert!((edge("Browse…") - edge("Open")).abs() < 1.0, "the buttons end at the same edge");
     window.get_by_label("Browse…").click();
     let says = "Dismiss: Opened other: 3 notes, 1 attachment";
     until(&mut window, "it is said", |window| window.query_by_label(says).is_some());
@@ -87,6 +89,7 @@ fn without_a_chooser_the_path_is_typed_and_completed() {
     let mut window = bench.opened();
     press(&mut window, CTRL, Key::O);
     window.get_by_label("There's no folder chooser on this desktop. Type the path.");
+    assert!(window.query_by_label("Browse…").is_none(), "a button would do nothing");
     press(&mut window, NONE, Key::Escape);
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = asked.clone();
@@ -128,6 +131,26 @@ fn recent_folders_are_offered_again() {
     press(&mut window, CTRL, Key::O);
     window.get_by_label(&offer).click();
     shown(&mut window, "begin here\n");
+}
+
+#[test]
+fn a_new_note_goes_into_the_chosen_volume() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    type_path(&mut window, &folder);
+    shown(&mut window, "begin here\n");
+    for volume in ["notes", "other"] {
+        let ctx = window.ctx.clone();
+        window.state_mut().perform_command(&ctx, engine::commands::CommandId::NoteNewIn);
+        window.run();
+        type_text(&mut window, "New");
+        window.get_by_role_and_label(Role::RadioButton, &format!("In {volume}")).click();
+        window.run();
+        window.get_by_role_and_label(Role::Button, "Create note").click();
+        let file = bench.folder.path().join(volume).join("New.md");
+        until(&mut window, "the note is in its folder", |_| file.exists());
+    }
 }
 
 #[test]
@@ -194,7 +217,7 @@ fn a_closed_volume_comes_back_as_it_was() {
     until(&mut window, "all is saved", |window| session(window).is_saved());
     window.get_by_role_and_label(Role::TreeItem, "other").click_secondary();
     window.run();
-    window.get_by_role_and_label(Role::Button, "Close volume").click();
+    window.get_by_role_and_label(Role::MenuItem, "Close volume").click();
     // Not until nothing happens: background work may draw frames for longer than the offer lasts.
     for _ in 0..20 {
         window.step();

@@ -95,7 +95,7 @@ fn a_changed_view_asks_again_and_a_hostile_one_is_a_sentence() {
     until(&mut window, "it is asked again", |window| has(window, "Render preview"));
     let hostile = LOAN.replace("\"type\": \"slider\"", "\"type\": \"script\"");
     std::fs::write(bench.notes().join("Loan.md"), hostile).expect("written");
-    let said = "This view cannot be drawn: view.children[1]: there is no";
+    let said = "Can't draw this view: view.children[1]: there is no";
     until(&mut window, "it is said", |window| shows(window, said));
     assert!(!has(&window, "Render preview"));
 }

@@ -137,8 +137,8 @@ fn what_cannot_be_shown_is_said_in_place() {
     let mut window = bench.opened();
     for label in [
         "There is no collection “No.base”.",
-        "This collection cannot be read: the collection is not YAML: ",
-        "This collection cannot be read: a filter has and, or, not, and no “when”.",
+        "Can't read this collection: the collection is not YAML: ",
+        "Can't read this collection: a filter has and, or, not, and no “when”.",
         "The view “Other” doesn't exist. Another view is shown.",
         "No note fits this view.",
         "Last line.",

@@ -34,7 +34,7 @@ fn indexed() -> (Bench, Driven) {
 fn sort(window: &mut Driven, name: &str) {
     window.get_by_role_and_label(Role::Button, "Sort files").click();
     window.run();
-    window.get_by_role_and_label(Role::RadioButton, name).click();
+    window.get_by_role_and_label(Role::MenuItemRadio, name).click();
     window.run();
 }
 

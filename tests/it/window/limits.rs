@@ -44,7 +44,7 @@ fn front_matter_beyond_the_limits_is_pasted_typed_in_and_taken_out() {
 fn a_note_with_front_matter_beyond_the_limits_says_why() {
     let bench = Bench::new(&[("One.md", &format!("---\n{}x\n---\nWords.\n", "? ".repeat(28)))]);
     let mut window = bench.opened();
-    let said = |window: &mut Driven| window.query_all_by_label_contains("These properties cannot be read").count();
+    let said = |window: &mut Driven| window.query_all_by_label_contains("Can't read these properties").count();
     until(&mut window, "the reason is shown", |window| said(window) > 0);
     assert!(window.query_by_label("Words.").is_some(), "its text is read as ever");
 }

@@ -90,12 +90,12 @@ fn the_panel_tells_who_links_where() {
     let bench = Bench::new(FILES);
     let mut window = indexed(&bench);
     press(&mut window, CTRL_SHIFT, Key::K);
-    assert!(window.query_by_label("Linked from 0 places").is_some());
-    assert!(window.query_by_label("Links to 3 places").is_some());
+    assert!(window.query_by_label("Backlinks (0)").is_some());
+    assert!(window.query_by_label("Outgoing links (3)").is_some());
     assert!(window.query_by_label("Nowhere leads nowhere").is_some());
     click_label(&mut window, "Open Sea");
     until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Sea")));
-    assert!(window.query_by_label("Linked from 2 places").is_some());
+    assert!(window.query_by_label("Backlinks (2)").is_some());
     assert!(window.query_by_label("Twice a day. It comes and goes.").is_some(), "without Markdown");
     click_label(&mut window, "Find them");
     until(&mut window, "a mention is found", |window| window.query_by_label("Link it in Shore").is_some());
@@ -103,7 +103,7 @@ fn the_panel_tells_who_links_where() {
     until(&mut window, "it is a link", |_| {
         file(&bench, "Places/Shore.md").is_some_and(|text| text.contains("The [[Sea|sea]] is near."))
     });
-    until(&mut window, "it is counted", |window| window.query_by_label("Linked from 3 places").is_some());
+    until(&mut window, "it is counted", |window| window.query_by_label("Backlinks (3)").is_some());
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::ViewBroken);
     window.run();
@@ -214,7 +214,7 @@ fn a_link_may_begin_with_the_volume() {
     click_link(&mut window, "there");
     until(&mut window, "its note is shown", |window| path(window) == "Places/Sea.md");
     press(&mut window, CTRL_SHIFT, Key::K);
-    until(&mut window, "it's a backlink", |window| window.query_by_label("Linked from 1 place").is_some());
+    until(&mut window, "it's a backlink", |window| window.query_by_label("Backlinks (1)").is_some());
     window.state_mut().show(home);
     until(&mut window, "the links are shown", |window| window.query_by_label("make").is_some());
     click_link(&mut window, "make");

@@ -413,7 +413,7 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     click_label(&mut window, "Spent by: Task");
     window.get_by_label_contains("Spent: question 2").click();
     window.run();
-    assert!(shows(&mut window, "The run has made no step yet."), "a spend leads to its run");
+    assert!(shows(&mut window, "The run has no steps yet."), "a spend leads to its run");
     // A warning before a question that may cost money.
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     let words = "Low balance: $0.0500 of $1.00 for this month are left.";

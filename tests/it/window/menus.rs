@@ -190,10 +190,13 @@ fn the_kernel_has_a_menu_in_the_header() {
     let bench = Bench::new(&[("A.md", "```python\nx = 1\n```\n\n```python\nx + 1\n```\n")]);
     let mut window = bench.opened();
     click_label(&mut window, "Kernel: Python off");
+    let hint = "The kernel starts when a cell runs.";
+    assert!(window.query_by_label(hint).is_some());
     choose(&mut window, "Run all");
     until(&mut window, "it has run", |window| window.query_by_label("2").is_some());
     until(&mut window, "it is idle", |window| window.query_by_label("Kernel: Python idle").is_some());
     click_label(&mut window, "Kernel: Python idle");
+    assert!(window.query_by_label(hint).is_none());
     choose(&mut window, "Restart");
     until(&mut window, "it ends", |window| window.query_by_label("Kernel: Python off").is_some());
 }

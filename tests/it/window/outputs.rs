@@ -78,7 +78,7 @@ fn a_table_is_sorted_filtered_and_copied() {
     shows(&mut window, "3 different values\n“sail”: 857 rows");
     picture(&mut window, "table");
     click_label(&mut window, "Sort by length");
-    shows(&mut window, "Sort downwards by length");
+    shows(&mut window, "Sort descending by length");
     click_label(&mut window, "Filter Table of cell 1");
     type_text(&mut window, "name=boat_x");
     until(&mut window, "nothing fits", |window| window.query_all_by_label_contains("0 of 2").next().is_some());

@@ -67,12 +67,12 @@ fn a_package_is_found_looked_at_installed_updated_and_removed() {
     wait(&mut window, "before it's installed");
 
     find(&mut window, "LOGBOOKS sail");
-    wait(&mut window, "Look at sail-kit: 1.0.0  ·  Logbooks for sailors  ·  signed");
+    wait(&mut window, "Show sail-kit: 1.0.0  ·  Logbooks for sailors  ·  signed");
     find(&mut window, "boats");
-    wait(&mut window, "No package has these words.");
+    wait(&mut window, "No matching packages");
     find(&mut window, "sail");
-    wait(&mut window, "Look at sail-kit");
-    window.get_by_label_contains("Look at sail-kit").click();
+    wait(&mut window, "Show sail-kit");
+    window.get_by_label_contains("Show sail-kit").click();
     wait(&mut window, "Install exactly this");
     assert!(has(&window, "Signed by ") && has(&window, "Its agents may call read_file."));
     window.get_by_label_contains("Content of agents/skipper.md").click();

@@ -67,6 +67,28 @@ fn tabs_open_turn_close_and_come_back() {
     shows(&mut window, "second\n");
 }
 
+#[test]
+fn a_tab_has_a_menu() {
+    let bench = three();
+    let mut window = bench.opened();
+    open_beside(&mut window, "Two");
+    shows(&mut window, "second\n");
+    open_beside(&mut window, "Three");
+    shows(&mut window, "third\n");
+    let choose = |window: &mut Driven, tab: &str, item: &str| {
+        window.get_by_role_and_label(Role::Tab, tab).click_secondary();
+        window.run();
+        window.get_by_role_and_label(Role::MenuItem, item).click();
+        window.run();
+    };
+    choose(&mut window, "Three", "Close");
+    assert_eq!((tabs(&window), path(&window)), ("One Two".to_owned(), "Two.md".to_owned()));
+    choose(&mut window, "One", "Split right");
+    assert_eq!((tabs(&window), path(&window)), ("One Two One".to_owned(), "One.md".to_owned()));
+    choose(&mut window, "Two", "Close other tabs");
+    assert_eq!((tabs(&window), path(&window)), (String::new(), "Two.md".to_owned()), "one note alone has no tabs");
+}
+
 /// The part of the tab bar in which tabs can be seen, from its left to its right end.
 fn seen_tabs(window: &Driven) -> (f32, f32) {
     let edges = |names: &[&'static str], edge: fn(egui::Rect) -> f32| -> Vec<f32> {

@@ -45,7 +45,7 @@ fn a_missing_package_is_installed_after_a_click() {
     press(&mut window, NONE, Key::Escape);
     pictured_once(&mut window, "python-installing");
     until(&mut window, "the kernel is chosen", |window| {
-        window.query_by_label("Python (boats) runs this note’s cells from now on.").is_some()
+        window.query_by_label("Python (boats) now runs this note’s cells.").is_some()
     });
     pictured_once(&mut window, "python-ready");
     assert!(text(&window).is_some_and(|text| text.contains("kernel: python3")), "{:?}", text(&window));

@@ -46,8 +46,46 @@ fn the_rail_leads_everywhere() {
     window.get_by_role_and_label(Role::Tab, "Appearance");
     press(&mut window, NONE, Key::Escape);
     click(&mut window, "Open collections");
-    window.get_by_role_and_label(Role::Button, "Books").click();
+    window.get_by_role_and_label(Role::MenuItem, "Books").click();
     until(&mut window, "the collection is open", |window| window.query_by_label_contains("All").is_some());
+}
+
+#[test]
+fn a_tooltip_hides_no_button_of_the_rail() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    let button = window.get_by_role_and_label(Role::Button, "Open graph").rect();
+    window.hover_at(button.center());
+    until(&mut window, "the tooltip is shown", |window| {
+        let mut tips = window.query_all_by_label_contains("Graph   Ctrl+");
+        tips.next().is_some_and(|tip| tip.rect().left() >= button.right())
+    });
+}
+
+#[test]
+fn a_narrow_window_shows_the_side_that_is_asked_for() {
+    let bench = Bench::new(&[("One.md", "# One\n")]);
+    let mut window = bench.opened();
+    window.set_size(egui::vec2(800.0, 600.0));
+    window.run();
+    let click = |window: &mut Driven, name: &str| {
+        window.get_by_role_and_label(Role::Button, name).click();
+        window.run();
+    };
+    // The left side, and the right one.
+    let sides = |window: &Driven| {
+        let has_tree = window.query_by_role_and_label(Role::TreeItem, "One").is_some();
+        (has_tree, window.query_by_label("Message to the agent").is_some())
+    };
+    assert_eq!(sides(&window), (true, false));
+    for button in ["Toggle files", "Show the tree"] {
+        click(&mut window, "Toggle agent");
+        assert_eq!(sides(&window), (false, true), "there's room for one of them");
+        click(&mut window, button);
+        assert_eq!(sides(&window), (true, false), "{button}");
+    }
+    click(&mut window, "Hide the tree");
+    assert_eq!(sides(&window), (false, false));
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn properties_are_a_table_that_is_edited_in_place() {
     assert_eq!(super::with_caret(&window), text_of("true", "name|: \n"));
     let bench = Bench::new(&[("Bad.md", "---\na: [b\n---\n\nText.\n")]);
     let window = bench.opened();
-    window.get_by_label_contains("These properties cannot be read");
+    window.get_by_label_contains("Can't read these properties");
 }
 
 /// The texts that are drawn struck through.

@@ -53,10 +53,10 @@ fn formulas_and_diagrams_are_drawn_and_read_aloud() {
     let (_bench, mut window) = drawn();
     window.get_by_label_contains("Mass is energy: E = mc², and (a + 1)/b₁₂ ≤ √x stands on the line ∫₀¹");
     window.get_by_label_contains("With α² in its title");
-    let why = window.get_by_label_contains("This formula is not understood.").rect();
+    let why = window.get_by_label_contains("Can't read this formula.").rect();
     window.hover_at(why.center());
     until(&mut window, "the pointer is told why", |window| {
-        window.query_all_by_label_contains("This formula is not understood.").count() > 1
+        window.query_all_by_label_contains("Can't read this formula.").count() > 1
     });
     // A fraction is taller than a line of text, and a block formula is taller still.
     let line = window.get_by_label_contains("Mass is energy").rect().height();

@@ -524,13 +524,13 @@ fn the_server_for_other_programs_runs_while_it_is_switched_on() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     set_address(&mut window, &taken.local_addr().expect("an address").to_string());
     toggle(&mut window);
-    until(&mut window, "it's told", |window| has(window, "The server doesn't run: "));
+    until(&mut window, "it's told", |window| has(window, "The server isn't running: "));
     assert!(has(&window, "in use"), "it says why");
     window.get_by_label("Try again");
     for wrong in ["0.0.0.0:0", "nowhere"] {
         set_address(&mut window, wrong);
         let reason = if wrong == "nowhere" { "wants ADDRESS:PORT" } else { "reachable from other machines" };
-        until(&mut window, wrong, |window| has(window, "The server doesn't run: ") && has(window, reason));
+        until(&mut window, wrong, |window| has(window, "The server isn't running: ") && has(window, reason));
     }
     set_address(&mut window, "127.0.0.1:0");
     until(&mut window, "it runs", |window| has(window, "Running at: http://127.0.0.1:"));

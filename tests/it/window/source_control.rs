@@ -340,7 +340,7 @@ fn branches_are_merged_rebased_and_deleted() {
     wait(&mut window, "Branch idea: second on idea");
 
     // Tags.
-    wait(&mut window, "There are no tags yet.");
+    wait(&mut window, "No tags yet");
     click(&mut window, "New tag…");
     click(&mut window, "Create tag");
     wait(&mut window, "Name the tag first.");

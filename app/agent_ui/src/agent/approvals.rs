@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::untrusted_text;
 use ui::icons;
+use ui::menus::{menu_below, menu_item};
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, stable_part, text_button};
 
@@ -26,8 +27,6 @@ pub(super) const EXPIRY_REFRESH_INTERVAL: std::time::Duration = std::time::Durat
 /// Scopes of a lasting permission, with their labels.
 const LASTING_SCOPES: [(DecisionScope, &str); 3] =
     [(DecisionScope::Run, "This run"), (DecisionScope::Project, "This project"), (DecisionScope::Always, "Always")];
-/// Width of the menu with the lasting scopes.
-const LASTING_MENU_WIDTH: f32 = 260.0;
 /// Arguments that are edited as plain text rather than as JSON.
 const PLAIN_TEXT_ARGUMENTS: [&str; 3] = ["command", "code", "content"];
 
@@ -185,7 +184,7 @@ impl ApprovalCards {
             if (text_button(ui, "Answer", true).clicked() || enters) && !text.trim().is_empty() {
                 actions.push(decided(run, approval, true, DecisionScope::Once, Some(text.trim().to_owned())).command());
             }
-            if text_button(ui, "Do not answer", false).clicked() {
+            if text_button(ui, "Don't answer", false).clicked() {
                 actions.push(decided(run, approval, false, DecisionScope::Once, None).command());
             }
         });
@@ -225,21 +224,20 @@ impl ApprovalCards {
             }
             if !changing && agent::policy::each_time_reason(&approval.tool).is_none() {
                 let menu = text_button(ui, "Allow for…", false);
-                egui::Popup::menu(&menu).show(|ui| {
+                menu_below(&menu, "Lasting answers", |ui| {
                     let reach = approval_text::lasting_scope(approval);
                     if !reach.is_empty() {
-                        ui.set_max_width(LASTING_MENU_WIDTH);
-                        line(ui, &reach, &theme::caption(), colours.muted);
+                        let frame = egui::Frame::NONE.inner_margin(egui::Margin::symmetric(8, 4));
+                        frame.show(ui, |ui| line(ui, &reach, &theme::caption(), colours.muted));
                     }
                     for (scope, words) in LASTING_SCOPES {
-                        if ui.button(words).clicked() {
+                        if menu_item(ui, words, None, true) {
                             chosen = Some((true, scope));
-                            ui.close();
                         }
                     }
                 });
             }
-            let words = if changing { "As it was" } else { "Edit" };
+            let words = if changing { "Cancel edit" } else { "Edit" };
             if text_button(ui, words, false).clicked() {
                 self.edit = (!changing).then(|| (approval.id.clone(), editable(&approval.arguments), None));
             }
@@ -278,7 +276,7 @@ pub(super) fn show_request_text(ui: &mut Ui, text: &str) {
         set_accessible_name(&response, Role::Label, text);
     });
     if height > MAX_REQUEST_HEIGHT {
-        let says = format!("{} lines. Scroll to read all of them.", text.lines().count());
+        let says = format!("{} lines. Scroll to read them all.", text.lines().count());
         line(ui, &says, &theme::caption(), colours.muted);
     }
     ui.add_space(space::XS);

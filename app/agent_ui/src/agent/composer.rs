@@ -132,7 +132,7 @@ impl MessageComposer {
                     &theme::caption(),
                     ThemeColors::of(ui).accent,
                 );
-                if icon_button(ui, icons::X, "Do not send it again", None).clicked() {
+                if icon_button(ui, icons::X, "Cancel rephrasing", None).clicked() {
                     self.again = None;
                     self.text.clear();
                 }
@@ -192,9 +192,9 @@ impl MessageComposer {
             pick(ui);
             let room = ui.available_width() - 72.0;
             let (rect, response) = ui.allocate_exact_size(vec2(room.max(0.0), size::MIN_CLICK_HEIGHT), Sense::hover());
-            let keys = "Enter sends, Shift+Enter begins a line";
+            let keys = "Enter to send, Shift+Enter for a new line";
             // A truncated hint isn't helpful: the full text is in the tooltip.
-            let mut said = [keys, "Enter sends"]
+            let mut said = [keys, "Enter to send"]
                 .into_iter()
                 .map(|keys| ui.painter().layout_no_wrap(keys.to_owned(), theme::caption().font, colours.muted));
             if let Some(said) = said.find(|said| said.size().x <= rect.width()) {

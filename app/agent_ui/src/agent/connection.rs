@@ -14,10 +14,9 @@ use host::maintenance::configuration;
 use host::maintenance::secrets::SecretValue;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use text::untrusted_text;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{
-    chip_button, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
+    append_text, chip_button, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
 };
 
 /// Maximum number of models listed at once; a filter finds the others.
@@ -170,6 +169,7 @@ impl ModelConnection {
             .font(theme::inter_font(theme::InterCut::SemiBold, 15.0))
             .color(colours.ink);
         ui.label(title);
+        ui.add_space(space::XS);
         match self.step {
             ConnectionStep::Choose => event = self.show_choice(ui).or(event),
             ConnectionStep::Key => self.show_key(ui),
@@ -177,7 +177,7 @@ impl ModelConnection {
             ConnectionStep::Model { .. } => self.show_models(ui),
         }
         if self.work.is_some() {
-            paragraph(ui, "Asking it…", colours.muted);
+            paragraph(ui, "Testing the connection…", colours.muted);
         }
         if let Some(why) = &self.trouble {
             paragraph(ui, why, colours.bad);
@@ -413,8 +413,9 @@ fn focus_soon(response: &Response) {
 
 /// Draws wrapped text.
 fn paragraph(ui: &mut Ui, text: &str, colour: egui::Color32) {
-    let style = theme::small();
-    ui.label(RichText::new(untrusted_text::escape_block(text)).font(style.font).color(colour));
+    let mut job = egui::text::LayoutJob::default();
+    append_text(&mut job, text, &theme::small(), colour);
+    ui.label(job);
 }
 
 /// Draws a text field with its accessible name and hint. Returns whether Enter was pressed in it.

@@ -98,7 +98,7 @@ pub(super) fn answer_foot(
     let mut says = message.duration.map(labels::duration_label).unwrap_or_default();
     let mut colour = colours.muted;
     if let Some(why) = &message.partial {
-        says = format!("Not whole: {why}");
+        says = format!("Incomplete: {why}");
         colour = colours.warn;
     }
     let used = paint_clipped_text(

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::untrusted_text;
 use ui::icons;
+use ui::menus::{menu_below, menu_item};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button};
 
@@ -210,12 +211,11 @@ impl ModelPicker {
                 );
             }
             let button = text_button(ui, "Change", false);
-            Popup::menu(&button).show(|ui| {
+            menu_below(&button, "Context", |ui| {
                 for tokens in CONTEXT_CHOICES {
-                    if ui.button(format!("{} tokens", tokens_label(tokens))).clicked() {
+                    if menu_item(ui, &format!("{} tokens", tokens_label(tokens)), None, true) {
                         let (provider, workspace) = (endpoint.provider.clone(), workspace.to_owned());
                         self.start_change(ui.ctx(), move || set_context(&workspace, &provider, tokens).map(drop));
-                        ui.close();
                     }
                 }
             });

@@ -44,7 +44,7 @@ impl RunPhasesView {
             return;
         };
         let says = match last.reached {
-            PhaseStatus::Finished if last.number == of => format!("All {of} phases are over"),
+            PhaseStatus::Finished if last.number == of => format!("All {of} phases are done"),
             PhaseStatus::Stopped => format!("{}, stopped", title(last, of)),
             PhaseStatus::Finished | PhaseStatus::Current | PhaseStatus::Upcoming => title(last, of),
         };

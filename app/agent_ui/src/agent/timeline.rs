@@ -158,7 +158,7 @@ impl TimelinePage {
             return;
         };
         if run.steps.is_empty() {
-            empty_state::show_message(ui, "The run has made no step yet.", None, "");
+            empty_state::show_message(ui, "The run has no steps yet.", None, "");
             return;
         }
         self.make(run);

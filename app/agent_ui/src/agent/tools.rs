@@ -185,7 +185,7 @@ impl ToolsPage {
         let done = match waits.try_recv() {
             Ok(done) => done,
             Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => ToolFileResult::Read(Err(anyhow!("The file could not be read."))),
+            Err(TryRecvError::Disconnected) => ToolFileResult::Read(Err(anyhow!("Can't read the file."))),
         };
         self.waits = None;
         self.said = Some(match done {

@@ -240,7 +240,7 @@ impl AgentsPage {
         if ui::layout::filter(ui, &mut self.query, words, "New agent") {
             match home(session, note) {
                 Some(volume) => actions.push(new(session, volume)),
-                None => actions.push(PanelAction::Say("Open a folder first: agents lie in one.".to_owned())),
+                None => actions.push(PanelAction::Say("Open a folder first. Agents are files in it.".to_owned())),
             }
         }
         widgets::row(ui, |ui| {
@@ -255,11 +255,11 @@ impl AgentsPage {
         ui.add_space(space::S);
         if self.rows.is_empty() {
             let none = match self.whose {
-                1 if self.query.is_empty() => "No project has brought an agent: “New agent” makes one.",
+                1 if self.query.is_empty() => "No agents in your folders yet. “New agent” adds one.",
                 2 if self.query.is_empty() => {
-                    "You have none of your own: they lie in the folder agents of the workspace."
+                    "No agents of your own yet. They're kept in the workspace's folder agents."
                 }
-                _ => "No agent has these words.",
+                _ => "No matching agents",
             };
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;
@@ -367,7 +367,7 @@ fn opening(ui: &Ui, session: &Session, row: &AgentRow) -> Option<PanelAction> {
     match &row.whose {
         AgentOwner::Project(volume, _) => Some(match file(session, *volume, path) {
             Some(note) => PanelAction::Open(note),
-            None => PanelAction::Say("Its file is not known yet; try again in a moment.".to_owned()),
+            None => PanelAction::Say("Its file isn't known yet. Try again in a moment.".to_owned()),
         }),
         AgentOwner::Yours | AgentOwner::Program => {
             ui.ctx().open_url(egui::OpenUrl::new_tab(format!("file://{path}")));

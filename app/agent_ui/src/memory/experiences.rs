@@ -252,7 +252,7 @@ impl ExperiencesPage {
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {
-            empty_state::show_message(ui, "Reading what is remembered…", None, "");
+            empty_state::show_message(ui, "Reading the memory…", None, "");
             return;
         }
         let empty =
@@ -265,8 +265,8 @@ impl ExperiencesPage {
                     self.curve.show(ui, session);
                 }
             }
-            let hint = "Agents keep here what they did and what they learned. You see what matters for a message \
-                        before you send it.";
+            let hint = "Agents keep what they did and learned here. Before you send a message, you see what they \
+                        recall for it.";
             if empty_state::show_message(ui, "Nothing is remembered yet.", Some("Ask the agent"), hint) {
                 actions.push(PanelAction::Run(CommandId::AgentNew));
             }
@@ -285,7 +285,7 @@ impl ExperiencesPage {
         let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
-            let none = "Nothing that is remembered fits these filters.";
+            let none = "No matching memories";
             ui.painter().text(at, Align2::LEFT_TOP, none, theme::small().font, ThemeColors::of(ui).muted);
             return;
         }
@@ -342,7 +342,7 @@ impl ExperiencesPage {
                     }
                     (Some(ExperienceAction::Forget), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
                     (Some(ExperienceAction::Edit | ExperienceAction::Forget), None) => {
-                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note isn't known yet. Try again in a moment.".to_owned()));
                     }
                     (Some(ExperienceAction::Run(run, step)), _) => {
                         actions.push(PanelAction::Memory(Box::new(MemoryAction::ShowRun(run, step))));

@@ -186,7 +186,7 @@ impl PlansPage {
             let none = if self.query.is_empty() && self.state == 0 {
                 "No plans yet. Describe a goal above, or ask @planner."
             } else {
-                "No task fits these filters."
+                "No matching tasks"
             };
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, ThemeColors::of(ui).muted, Role::Label));
             return;
@@ -278,7 +278,7 @@ impl PlansPage {
                     }
                     (PlanAction::GiveUp, None, _) => {}
                     (PlanAction::Open | PlanAction::Begin | PlanAction::GiveUp, _, None) => {
-                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note isn't known yet. Try again in a moment.".to_owned()));
                     }
                 }
             }
@@ -325,7 +325,7 @@ impl PlansPage {
         }
         let said = goal.trim().to_owned();
         let Some(volume) = home(session, note) else {
-            return actions.push(PanelAction::Say("Open a folder first: plans lie in one.".to_owned()));
+            return actions.push(PanelAction::Say("Open a folder first. Plans are notes in it.".to_owned()));
         };
         let mut known = agent_definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));

@@ -150,7 +150,7 @@ impl TracesPage {
             let none = if self.query.is_empty() {
                 "No traces yet. A successful run becomes a trace."
             } else {
-                "No trace has these words."
+                "No matching traces"
             };
             widgets::row(ui, |ui| widgets::show_text_line(ui, none, colours.muted, Role::Status));
             return;
@@ -214,7 +214,7 @@ impl TracesPage {
                         actions.push(PanelAction::Do(Command::Set { settings: Box::new(settings) }));
                     }
                     (Some(TraceAction::Open | TraceAction::Delete), None) => {
-                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note isn't known yet. Try again in a moment.".to_owned()));
                     }
                     (None, _) => {}
                 }
@@ -335,14 +335,14 @@ impl TracesPage {
         let done = match waits.try_recv() {
             Ok(done) => done,
             Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => TraceFileResult::Read(Err(anyhow!("the file could not be read"))),
+            Err(TryRecvError::Disconnected) => TraceFileResult::Read(Err(anyhow!("the file can't be read"))),
         };
         self.waits = None;
         let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         match (done, volume) {
             (TraceFileResult::Read(Ok(library)), Some(_)) => self.offered = Some(library),
             (TraceFileResult::Read(Ok(_)), None) => {
-                self.said = Some(Err(anyhow!("Open a folder first: traces lie in one.")))
+                self.said = Some(Err(anyhow!("Open a folder first. Traces are notes in it.")))
             }
             (TraceFileResult::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
             (TraceFileResult::Read(Err(why)) | TraceFileResult::Written(Err(why)), _) => {
@@ -385,7 +385,7 @@ fn is_current(session: &Session, volume: DocId, path: &str, text: &str) -> bool 
 fn change_trace(session: &Session, volume: DocId, filed: &StoredTrace, trace: &RunTrace) -> Option<PanelAction> {
     let new = trace.written_into(&filed.text).filter(|new| *new != filed.text)?;
     let Some(note) = file(session, volume, &filed.path) else {
-        return Some(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+        return Some(PanelAction::Say("Its note isn't known yet. Try again in a moment.".to_owned()));
     };
     Some(PanelAction::Do(Command::Amend { note, at: 0, old: filed.text.clone(), new }))
 }
@@ -512,8 +512,8 @@ pub(super) fn trace_facts(
     );
     let sure = trust.map_or_else(String::new, |trust| {
         let use_of_it = match trust.is_followed() {
-            true => "It is replayed without being asked for",
-            false => "It is replayed when you choose so before a run",
+            true => "It's replayed automatically",
+            false => "It's replayed when you choose it before a run",
         };
         format!("{use_of_it}: {}.", trust.reason())
     });

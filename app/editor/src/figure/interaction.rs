@@ -47,12 +47,12 @@ impl PageFigures {
         (looked.seen, looked.top, looked.focused) = (self.frame, rect.top(), response.has_focus());
         let ready = match self.draw(slot, pen) {
             Some(Ok(ready)) => ready,
-            Some(Err(why)) => return says(ui, rect, &format!("This figure cannot be shown: {why}.")),
+            Some(Err(why)) => return says(ui, rect, &format!("Can't show this figure: {why}.")),
             None => {
                 let now = ui.input(|input| input.time);
                 let since = self.looked.get_mut(&slot.name).map_or(now, |looked| *looked.since.get_or_insert(now));
                 if now - since > FIGURE_LOADING_DELAY_SECONDS {
-                    says(ui, rect, "The figure is being read.");
+                    says(ui, rect, "Reading the figure…");
                 } else {
                     ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(FIGURE_LOADING_DELAY_SECONDS));
                 }

@@ -34,7 +34,7 @@ pub(super) fn draw(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLa
         None => plain(source, kind, width, pen),
         Some(Err(why)) => {
             let mut drawn = plain(source, kind, width, pen);
-            let words = format!("These properties cannot be read: {why}.");
+            let words = format!("Can't read these properties: {why}.");
             let galley = pen.text(&words, &theme::caption(), pen.colours.bad, width);
             let height = galley.size().y;
             let at = vec2(0.0, drawn.height + space::XS);

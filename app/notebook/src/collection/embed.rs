@@ -225,7 +225,7 @@ impl CollectionEmbed {
         match &note.phase {
             NotePhase::Ready => Ok(Some(CollectionSource { note, part: None, inside })),
             NotePhase::Reading => Ok(None),
-            NotePhase::Failed(why) => Err(anyhow!("This collection cannot be read: {why}.")),
+            NotePhase::Failed(why) => Err(anyhow!("Can't read this collection: {why}.")),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use text::properties::PropertyKind;
 use text::untrusted_text;
 use ui::icons;
-use ui::menus::menu_item;
+use ui::menus::{context_menu, menu_item, menu_separator};
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -195,7 +195,10 @@ impl CollectionPage {
         if over {
             ui.painter().rect_filled(rect, 0.0, colours.hover_color(colours.paper).gamma_multiply(0.6));
         }
-        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        // In a note, the last row ends at the rounded edge of the collection.
+        if line + 1 < self.lines.len() || scene.source.inside.is_none() {
+            ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        }
         let name = shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
         let clip = ui.clip_rect();
         for (place, (column, cell)) in table.columns.iter().zip(&row.cells).enumerate() {
@@ -248,8 +251,7 @@ impl CollectionPage {
         (row, column): (&CollectionRow, &CollectionColumn),
         cell: &CollectionCell,
     ) {
-        response.context_menu(|ui| {
-            ui.spacing_mut().item_spacing.y = 0.0;
+        context_menu(response, "Value menu", |ui| {
             if menu_item(ui, "Copy value", None, true) {
                 ui.ctx().copy_text(cell.to_text());
             }
@@ -549,39 +551,38 @@ impl CollectionPage {
     ) {
         let Some(column) = table.columns.get(place) else { return };
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
-        response.context_menu(|ui| {
-            ui.set_min_width(200.0);
+        context_menu(response, "Column menu", |ui| {
             let mut chosen = None;
             let mut item = |ui: &mut Ui, name: &str, change: CollectionChange| {
-                if ui.add(egui::Button::new(name).frame(false)).clicked() {
+                if menu_item(ui, name, None, true) {
                     chosen = Some(change);
                 }
             };
             let name = column.name.clone();
-            item(ui, "Sort from first to last", CollectionChange::Sort(self.view, vec![(name.clone(), false)]));
-            item(ui, "Sort from last to first", CollectionChange::Sort(self.view, vec![(name.clone(), true)]));
+            item(ui, "Sort ascending", CollectionChange::Sort(self.view, vec![(name.clone(), false)]));
+            item(ui, "Sort descending", CollectionChange::Sort(self.view, vec![(name.clone(), true)]));
             let grouped = view.group.as_ref().is_some_and(|(group, _)| *group == name);
             match grouped {
-                true => item(ui, "Do not group", CollectionChange::Group(self.view, None)),
+                true => item(ui, "Stop grouping", CollectionChange::Group(self.view, None)),
                 false => item(ui, "Group by this", CollectionChange::Group(self.view, Some((name.clone(), false)))),
             }
-            ui.separator();
+            menu_separator(ui);
             ui.menu_button("Summary", |ui| {
                 item(ui, "None", CollectionChange::Summary(self.view, name.clone(), None));
                 for summary in SUMMARY_NAMES {
                     item(ui, summary, CollectionChange::Summary(self.view, name.clone(), Some(summary.to_owned())));
                 }
             });
-            ui.separator();
+            menu_separator(ui);
             let mut columns = view.columns.clone();
             if place > 0 {
                 columns.swap(place, place - 1);
-                item(ui, "Move to the left", CollectionChange::Columns(self.view, columns.clone()));
+                item(ui, "Move left", CollectionChange::Columns(self.view, columns.clone()));
                 columns.swap(place, place - 1);
             }
             if place + 1 < columns.len() {
                 columns.swap(place, place + 1);
-                item(ui, "Move to the right", CollectionChange::Columns(self.view, columns.clone()));
+                item(ui, "Move right", CollectionChange::Columns(self.view, columns.clone()));
                 columns.swap(place, place + 1);
             }
             if columns.len() > 1 && place < columns.len() {

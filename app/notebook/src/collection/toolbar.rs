@@ -11,8 +11,9 @@ use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInf
 use std::collections::BTreeSet;
 use text::untrusted_text;
 use ui::icons;
+use ui::menus::{MENU_WIDTH, menu_below, menu_choice, menu_item};
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
-use ui::widgets::{check_box, paint_clipped_text, paint_focus_ring, set_accessible_name};
+use ui::widgets::{check_box, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// A filter condition being edited.
 #[derive(Default)]
@@ -24,6 +25,9 @@ pub(super) struct FilterDraft {
     edited: Option<(Option<usize>, usize, String)>,
     name: Option<String>,
 }
+
+/// Maximum height of a list in a menu, in points.
+const MAX_MENU_HEIGHT: f32 = 420.0;
 
 /// Comparison operators: label and syntax.
 const FILTER_OPERATORS: [(&str, &str); 12] = [
@@ -187,10 +191,9 @@ impl CollectionPage {
             ui.new_child(egui::UiBuilder::new().max_rect(at).layout(egui::Layout::left_to_right(egui::Align::Min)));
         if rest > 1 {
             let more = tool_button(&mut child, icons::CARET_DOWN, "", "All views", false);
-            Popup::menu(&more).show(|ui| {
-                ui.set_min_width(160.0);
+            menu_below(&more, "All views", |ui| {
                 for (place, view) in base.views.iter().enumerate() {
-                    if ui.selectable_label(place == self.view, untrusted_text::escape_line(&view.name)).clicked() {
+                    if menu_choice(ui, &view.name, place == self.view) {
                         self.show_view(place);
                     }
                 }
@@ -257,31 +260,33 @@ impl CollectionPage {
     fn group_button(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>) {
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
         let button = tool_button(ui, icons::LIST_BULLETS, self.said("Group"), "Group", view.group.is_some());
-        menu(&button, 220.0, |ui| {
-            if ui.selectable_label(view.group.is_none(), "No groups").clicked() {
-                scene.change(&CollectionChange::Group(self.view, None));
-            }
-            for name in CollectionPage::properties(scene, &view.columns) {
-                let on =
-                    view.group.as_ref().is_some_and(|(group, _)| strip_note_prefix(group) == strip_note_prefix(&name));
-                if ui.selectable_label(on, untrusted_text::escape_line(&scene.base.property_title(&name))).clicked() {
-                    let down = on && view.group.as_ref().is_some_and(|(_, down)| !down);
-                    scene.change(&CollectionChange::Group(self.view, Some((name, down))));
+        menu_below(&button, "Group", |ui| {
+            egui::ScrollArea::vertical().max_height(MAX_MENU_HEIGHT).show(ui, |ui| {
+                if menu_choice(ui, "No groups", view.group.is_none()) {
+                    scene.change(&CollectionChange::Group(self.view, None));
                 }
-            }
+                for name in CollectionPage::properties(scene, &view.columns) {
+                    let group = view.group.as_ref();
+                    let on = group.is_some_and(|(group, _)| strip_note_prefix(group) == strip_note_prefix(&name));
+                    if menu_choice(ui, &scene.base.property_title(&name), on) {
+                        let down = on && group.is_some_and(|(_, down)| !down);
+                        scene.change(&CollectionChange::Group(self.view, Some((name, down))));
+                    }
+                }
+            });
         });
     }
 
     fn sort_button(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>) {
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
-        let button = tool_button(ui, icons::CARET_UP, self.said("Sort"), "Sort", !view.sort.is_empty());
+        let button = tool_button(ui, icons::SORT, self.said("Sort"), "Sort", !view.sort.is_empty());
         menu(&button, 300.0, |ui| {
             let mut sort = view.sort.clone();
             let mut changed = false;
             for (place, (name, down)) in view.sort.iter().enumerate() {
                 ui.horizontal(|ui| {
                     ui.label(untrusted_text::escape_line(&scene.base.property_title(name)).into_owned());
-                    let words = if *down { "last to first" } else { "first to last" };
+                    let words = if *down { "Descending" } else { "Ascending" };
                     let turn = ui.button(words);
                     let what = format!("Reverse the order of {}", scene.base.property_title(name));
                     set_accessible_name(&turn, Role::Button, &what);
@@ -289,13 +294,8 @@ impl CollectionPage {
                         sort[place].1 = !down;
                         changed = true;
                     }
-                    let gone = ui.button("×");
-                    set_accessible_name(
-                        &gone,
-                        Role::Button,
-                        &format!("Do not sort by {}", scene.base.property_title(name)),
-                    );
-                    if gone.clicked() {
+                    let gone = format!("Don't sort by {}", scene.base.property_title(name));
+                    if icon_button(ui, icons::X, &gone, None).clicked() {
                         sort.remove(place);
                         changed = true;
                     }
@@ -330,7 +330,7 @@ impl CollectionPage {
         let all = scene.base.conditions(None);
         let count = own.all.len() + all.all.len();
         let words = if count == 0 { "Filter".to_owned() } else { format!("Filter {count}") };
-        let button = tool_button(ui, icons::SEARCH, self.said(&words), "Filter", count > 0);
+        let button = tool_button(ui, icons::FUNNEL, self.said(&words), "Filter", count > 0);
         menu(&button, 420.0, |ui| {
             for (title, view, conditions) in [("All views", None, all), ("This view", Some(self.view), own)] {
                 ui.strong(title);
@@ -385,9 +385,7 @@ impl CollectionPage {
             if label.clicked() {
                 self.draft.edited = Some((view, place, text.to_owned()));
             }
-            let gone = ui.button("×");
-            set_accessible_name(&gone, Role::Button, &format!("Remove the condition {text}"));
-            if gone.clicked() {
+            if icon_button(ui, icons::X, &format!("Remove the condition {text}"), None).clicked() {
                 scene.change(&CollectionChange::RemoveCondition(view, place));
             }
         });
@@ -436,7 +434,7 @@ impl CollectionPage {
     fn more(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>) {
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };
         let button = tool_button(ui, icons::MORE, "", "More of this view", false);
-        let shown = menu(&button, 220.0, |ui| {
+        let shown = menu(&button, MENU_WIDTH, |ui| {
             let name = self.draft.name.get_or_insert_with(|| view.name.clone());
             ui.weak("Name of the view");
             let response = ui.add(egui::TextEdit::singleline(name).id_salt("name")).accessible_name("Name of the view");
@@ -445,31 +443,29 @@ impl CollectionPage {
                 scene.change(&change);
             }
             ui.separator();
-            for (kind, words) in [("table", "As a table"), ("cards", "As cards"), ("list", "As a list")] {
-                if ui.selectable_label(view.kind == kind, words).clicked() {
+            for (kind, words) in [("table", "Table"), ("cards", "Cards"), ("list", "List")] {
+                if menu_choice(ui, words, view.kind == kind) {
                     scene.change(&CollectionChange::Kind(self.view, kind.to_owned()));
                 }
             }
             ui.separator();
-            for (limit, words) in [(None, "All results"), (Some(20), "The first 20"), (Some(100), "The first 100")] {
-                if ui.selectable_label(view.limit == limit, words).clicked() {
+            for (limit, words) in [(None, "All results"), (Some(20), "First 20"), (Some(100), "First 100")] {
+                if menu_choice(ui, words, view.limit == limit) {
                     scene.change(&CollectionChange::Limit(self.view, limit));
                 }
             }
             ui.separator();
-            if ui.button("Remove this view").clicked() {
+            if menu_item(ui, "Remove view", None, true) {
                 scene.change(&CollectionChange::RemoveView(self.view));
-                ui.close();
             }
             let source = scene.source;
             let (words, action) = match (source.inside, source.part) {
-                (None, _) => ("Show the text", PageAction::Collection(source.this(), CollectionEdit::Text)),
-                (Some(_), None) => ("Open the collection", PageAction::Open(source.note.id)),
-                (Some(_), Some((_, start))) => ("Edit the text", PageAction::Place(start)),
+                (None, _) => ("Show source", PageAction::Collection(source.this(), CollectionEdit::Text)),
+                (Some(_), None) => ("Open collection", PageAction::Open(source.note.id)),
+                (Some(_), Some((_, start))) => ("Edit source", PageAction::Place(start)),
             };
-            if ui.button(words).clicked() {
+            if menu_item(ui, words, None, true) {
                 scene.actions.push(action);
-                ui.close();
             }
         });
         if !shown {
@@ -483,7 +479,7 @@ fn menu(button: &egui::Response, width: f32, content: impl FnOnce(&mut Ui)) -> b
     let close = PopupCloseBehavior::CloseOnClickOutside;
     let shown = Popup::menu(button).close_behavior(close).width(width).show(|ui| {
         ui.set_min_width(width);
-        egui::ScrollArea::vertical().max_height(420.0).show(ui, content);
+        egui::ScrollArea::vertical().max_height(MAX_MENU_HEIGHT).show(ui, content);
     });
     shown.is_some()
 }

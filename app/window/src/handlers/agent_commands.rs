@@ -55,7 +55,7 @@ impl DockState {
                     && host.send(Command::ForkSession { session, at, new }, notices)
                 {
                     self.agent.turn(Some(new));
-                    notices.toasts.show_message("This is a session of its own now.");
+                    notices.toasts.show_message("Forked into a new session.");
                 }
             }
             AgentPanelAction::Title(title) => {

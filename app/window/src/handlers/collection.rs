@@ -46,7 +46,7 @@ impl PaneState {
         let free = self.view.is_none();
         match self.meant(host).filter(|_| free).map(|collection| collection.turn_view(back)) {
             None => notices.toasts.show_message("No collection is shown here."),
-            Some(None) => notices.toasts.show_message("This collection cannot be read."),
+            Some(None) => notices.toasts.show_message("Can't read this collection."),
             Some(Some(0 | 1)) => notices.toasts.show_message("This collection has one view."),
             Some(Some(_)) => {}
         }

@@ -210,7 +210,7 @@ impl AppWindow {
     /// Performs a command on whole cells.
     pub(crate) fn run_cells(&mut self, ctx: &egui::Context, wish: CellCommand) {
         let Some(place) = self.panes.place_of_caret(&self.host, ctx) else {
-            self.notices.toasts.show_message("Click into a note first: this concerns the cell at the caret.");
+            self.notices.toasts.show_message("Click in a note first. This works on the cell at the caret.");
             return;
         };
         let whole = |place: &CaretRow| {

@@ -46,13 +46,13 @@ impl PaneState {
         match (exporting, self.active.note) {
             (ExportCommand::Open, _) => jobs.open_export(notices, ctx),
             (ExportCommand::Print, Some(note)) => jobs.begin_print(host, notices, ctx, note),
-            (ExportCommand::Print, None) => notices.toasts.show_message("No note is open that could be printed."),
+            (ExportCommand::Print, None) => notices.toasts.show_message("Open a note to print it."),
             (kind, Some(note)) => overlay.ask_export(host, kind, ExportScope::Note(note)),
             (kind, None) => {
                 let first = host.session().volumes().next().map(|volume| volume.id);
                 match first {
                     Some(volume) => overlay.ask_export(host, kind, ExportScope::Folder(volume, String::new())),
-                    None => notices.toasts.show_message("There is nothing to export: open a folder first."),
+                    None => notices.toasts.show_message("Nothing to export. Open a folder first."),
                 }
             }
         }
@@ -91,7 +91,7 @@ impl BackgroundJobs {
         dest: &Path,
     ) -> anyhow::Result<()> {
         if self.exports.running.is_some() {
-            bail!("Another export is not done yet.");
+            bail!("Another export is still running.");
         }
         if host::fs::copy::exists(dest) {
             bail!("A file or folder with that name already exists. Choose another name.");
@@ -127,7 +127,7 @@ impl BackgroundJobs {
             return;
         }
         if self.exports.running.is_some() {
-            notices.toasts.show_message("Another export is not done yet.");
+            notices.toasts.show_message("Another export is still running.");
             return;
         }
         let what = ExportScope::Note(note);
@@ -241,7 +241,7 @@ impl BackgroundJobs {
 
     fn open_export(&mut self, notices: &mut NoticeState, ctx: &egui::Context) {
         let Some(last) = &self.exports.last else {
-            notices.toasts.show_message("Nothing was exported yet.");
+            notices.toasts.show_message("Nothing has been exported yet.");
             return;
         };
         let index = last.join("index.html");

@@ -167,7 +167,7 @@ impl PaneState {
         });
         let Some((volume, folder)) = own.or_else(|| session.volumes().next().map(|volume| (volume.id, String::new())))
         else {
-            notices.toasts.show_message("A notebook becomes a note in a volume: open a folder first.");
+            notices.toasts.show_message("Open a folder first. The notebook becomes a note in it.");
             return;
         };
         let (handle, made, wake) = (host.driver.handle(), input.dropped.make.clone(), ctx.clone());

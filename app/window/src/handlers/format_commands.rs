@@ -21,7 +21,7 @@ impl PaneState {
         writing: FormatCommand,
     ) {
         if self.active.editor.caret.is_none() {
-            notices.toasts.show_message("Click into a note first: this writes at the caret.");
+            notices.toasts.show_message("Click in a note first. This writes at the caret.");
             return;
         }
         if let (FormatCommand::Up | FormatCommand::Down, Some(caret), true) =

@@ -74,8 +74,8 @@ impl PaneState {
             && let Some(spec) = spec
         {
             notices.toasts.show_message(format!(
-                "{} runs the cells of this note from now on, with all your rights: it can read and change every file \
-                 of yours and use the network.",
+                "{} now runs this note's cells with all your rights: it can read and change all your files, and use \
+                 the network.",
                 spec.title
             ));
         }
@@ -149,7 +149,7 @@ impl WindowOverlay {
 
 impl HostLink {
     pub(crate) fn grant(&mut self, notices: &mut NoticeState, note: DocId, grant: KernelGrant) -> anyhow::Result<()> {
-        let says = format!("The cells of this note reach {} from now on.", grant.describe());
+        let says = format!("This note's cells can now reach {}.", grant.describe());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
         self.command(Command::Grant { note, grant })?;
         notices.toasts.show_message(says);
@@ -164,8 +164,8 @@ impl HostLink {
         interpreter: Option<PathBuf>,
     ) -> anyhow::Result<()> {
         let says = match &interpreter {
-            Some(python) => format!("{} runs the cells of this note from now on.", python.display()),
-            None => "The note's own environment runs its cells from now on.".to_owned(),
+            Some(python) => format!("{} now runs this note's cells.", python.display()),
+            None => "The note's environment now runs its cells.".to_owned(),
         };
         let granted = self.session().kernel_grant(note);
         if granted.interpreter != interpreter {

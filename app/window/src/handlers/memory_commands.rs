@@ -49,7 +49,7 @@ impl PaneState {
                         notices.toasts.show_message("Restored.");
                     }
                 }
-                None => notices.toasts.show_message("There is nothing to restore."),
+                None => notices.toasts.show_message("Nothing to restore"),
             },
         }
     }

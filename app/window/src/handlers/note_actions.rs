@@ -243,7 +243,7 @@ impl PaneState {
             host.send(Command::ReleaseNote { note: errand.source }, notices);
             ctx.request_repaint();
             match (text, errand.then) {
-                (Err(why), _) => notices.toasts.show_message(format!("The note cannot be read: {why}.")),
+                (Err(why), _) => notices.toasts.show_message(format!("Can't read the note: {why}.")),
                 (Ok(text), FollowUpAction::New { volume, path, fill }) => {
                     let text = if fill { filled(&text, &title_of(&path), &Zoned::now()) } else { text };
                     self.make(host, notices, volume, &path, text);

@@ -5,7 +5,6 @@ use crate::overlays::settings::SettingsChange;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::dock_state::{DockState, LeftPanel};
 use crate::shell::host_link::HostLink;
-use crate::shell::layout::MIN_TWO_PANEL_WINDOW_WIDTH;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
@@ -56,9 +55,8 @@ impl DockState {
 
     /// Shows the search panel, which takes the keyboard focus.
     pub(crate) fn show_search_panel(&mut self, panes: &mut PaneState, prefs: &mut WindowState, ctx: &egui::Context) {
-        (self.left, prefs.left_open) = (LeftPanel::Search, true);
-        // A narrow window has room for only one of the two side panels.
-        prefs.right_open &= ctx.content_rect().width() >= MIN_TWO_PANEL_WINDOW_WIDTH;
+        self.left = LeftPanel::Search;
+        prefs.open_left(ctx);
         // When the palette that started this closes, it would give the keyboard focus back to the note.
         panes.active.editor.focus = false;
     }

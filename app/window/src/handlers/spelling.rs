@@ -60,7 +60,7 @@ impl PaneState {
         };
         let said = with(ctx, |spelling| {
             let Some(speller) = &spelling.speller else {
-                return Some("Spelling is not checked; turn it on first, from the palette.".to_owned());
+                return Some("Spell check is off. Turn it on in Settings, Spelling.".to_owned());
             };
             match speller.dictionary_state() {
                 None => Some("The dictionary is still being read; try again in a moment.".to_owned()),

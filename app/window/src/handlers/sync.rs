@@ -50,7 +50,7 @@ impl PaneState {
                 let here = self.active.note.and_then(|note| host.session().locate_file(note)).map(|(volume, _)| volume);
                 match here.or_else(|| host.session().volumes().next().map(|volume| volume.id)) {
                     Some(volume) => overlay.ask_share(host, volume),
-                    None => notices.toasts.show_message("Open a folder first: what is shared is a volume."),
+                    None => notices.toasts.show_message("Open a folder first, then share it."),
                 }
             }
             SyncCommand::Join => {

@@ -23,7 +23,7 @@ impl PaneState {
         let first = || host.session().volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let volume = of_note.or_else(first).and_then(|volume| host.session().volume(volume));
         let (Some(volume), Some(text)) = (volume, system_volume::read(path)) else {
-            notices.toasts.show_message("Open a folder first: the copy goes there.");
+            notices.toasts.show_message("Open a folder first. The copy goes there.");
             return;
         };
         let (id, root, target) = (volume.id, volume.root.clone(), system_volume::copy_path(path));

@@ -245,10 +245,6 @@ pub(crate) fn show_card(ctx: &egui::Context, at: Pos2, text: &str) {
             job.wrap.max_rows = MAX_HOVER_CARD_LINES;
             ui.label(job);
         });
-        set_accessible_name(
-            &response.response,
-            Role::Tooltip,
-            &format!("What is known: {}", text.lines().next().unwrap_or("")),
-        );
+        set_accessible_name(&response.response, Role::Tooltip, &format!("Hint: {}", text.lines().next().unwrap_or("")));
     });
 }

@@ -19,11 +19,10 @@ use notebook::outputs::OutputFile;
 use notebook::saved_states::{SavedStatesChange, SavedStatesDecision, SavedStatesForm};
 use std::path::PathBuf;
 use store::{BlockId, DocId};
-use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::dialog_parts::{buttons, field, further, head, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{check_box, floating_frame};
+use ui::widgets::{check_box, chip_button, floating_frame};
 
 /// Width of dialogs that show two values side by side, in points.
 const WIDE_DIALOG_WIDTH: f32 = 720.0;
@@ -221,12 +220,10 @@ impl Dialog {
                         new_note(ui, volumes, chosen, name, trouble.as_deref())
                     }
                     Dialog::Rename { file, path, trouble } => {
-                        let decided = rename(ui, path, trouble.as_deref());
-                        decided.and_then(|is| if is { renamed(*file, path) } else { Some(DialogDecision::Never) })
+                        decide(rename(ui, path, trouble.as_deref()), || renamed(*file, path))
                     }
                     Dialog::RenameFolder { volume, from, path, trouble } => {
-                        let decided = rename(ui, path, trouble.as_deref());
-                        decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(DialogDecision::Never) })
+                        decide(rename(ui, path, trouble.as_deref()), || moved(*volume, from, path))
                     }
                     Dialog::QuickNote { text, trouble } => quick_note(ui, text, trouble.as_deref()),
                     Dialog::OpenFolder(form) => form.show(ui),
@@ -361,19 +358,24 @@ fn captured(text: &str) -> Option<DialogDecision> {
     (!text.is_empty()).then_some(DialogDecision::QuickNote { text })
 }
 
+/// Returns the decision once a button was clicked: that of the primary one, or to close for the other one.
+fn decide(is_primary: Option<bool>, primary: impl FnOnce() -> Option<DialogDecision>) -> Option<DialogDecision> {
+    if is_primary? { primary() } else { Some(DialogDecision::Never) }
+}
+
 fn quick_note(ui: &mut Ui, text: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Quick note");
-    words(ui, "It becomes an item at the end of today's note. Begin with [ ] for a task.");
+    words(ui, "Added at the end of today's note. Start with [ ] for a task.");
     ui.add_space(space::M);
     field(ui, text, "Text of the item", "Call Ada");
     show_trouble(ui, trouble);
-    buttons(ui, "Add", "Cancel").and_then(|adds| if adds { captured(text) } else { Some(DialogDecision::Never) })
+    decide(buttons(ui, "Add", "Cancel"), || captured(text))
 }
 
 /// Draws the rename dialog. Returns whether to rename, once the user decides.
 fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool> {
     head(ui, "Rename or move");
-    words(ui, "Links to it follow. A / in the path puts it into a folder.");
+    words(ui, "Links to it are updated. Use / to put it into a folder.");
     ui.add_space(space::M);
     field(ui, path, "New path", "Name, or Folder/Name");
     show_trouble(ui, trouble);
@@ -392,31 +394,23 @@ fn new_note(
     if volumes.len() > 1 {
         ui.add_space(space::S);
         ui.horizontal_wrapped(|ui| {
-            words(ui, "in");
+            words(ui, "Volume");
             for (place, (_, volume)) in volumes.iter().enumerate() {
-                if ui.selectable_label(*chosen == place, untrusted_text::escape_line(volume)).clicked() {
+                if chip_button(ui, volume, &format!("In {volume}"), *chosen == place, &theme::small()) {
                     *chosen = place;
                 }
             }
         });
     }
     show_trouble(ui, trouble);
-    match buttons(ui, "Create note", "Cancel") {
-        Some(true) => made(volumes, *chosen, name),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Create note", "Cancel"), || made(volumes, *chosen, name))
 }
 
 fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
     head(ui, &format!("Delete {what} permanently?"));
     words(ui, "Text, history and outputs are deleted, too. You can't undo this.");
     show_trouble(ui, None);
-    match buttons(ui, "Delete permanently", "Cancel") {
-        Some(true) => Some(DialogDecision::Discard { files: files.to_vec() }),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Delete permanently", "Cancel"), || Some(DialogDecision::Discard { files: files.to_vec() }))
 }
 
 /// Shows everything that the kernel would start, and asks for approval.
@@ -428,11 +422,9 @@ fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 
         words(ui, &format!("Command: {command}"));
     });
     show_trouble(ui, None);
-    match buttons(ui, "Allow", "Cancel") {
-        Some(true) => Some(DialogDecision::AllowKernel { name: name.to_owned(), print: print.to_owned() }),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Allow", "Cancel"), || {
+        Some(DialogDecision::AllowKernel { name: name.to_owned(), print: print.to_owned() })
+    })
 }
 
 fn exported(wanted: &ExportForm) -> Option<DialogDecision> {
@@ -457,10 +449,8 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
                     ExportScope::Folder(_, below) if below.is_empty() => "All of",
                     ExportScope::Folder(..) => "Folder",
                 };
-                if ui
-                    .selectable_label(wanted.chosen == place, untrusted_text::escape_line(&format!("{kind} {name}")))
-                    .clicked()
-                {
+                let text = format!("{kind} {name}");
+                if chip_button(ui, &text, &text, wanted.chosen == place, &theme::small()) {
                     chosen = Some(place);
                 }
             }
@@ -476,7 +466,7 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
         ui.horizontal_wrapped(|ui| {
             words(ui, "Paper");
             for (paper, name) in [(PaperSize::A4, "A4"), (PaperSize::Letter, "Letter")] {
-                if ui.selectable_label(wanted.paper == paper, name).clicked() {
+                if chip_button(ui, name, name, wanted.paper == paper, &theme::small()) {
                     wanted.paper = paper;
                 }
             }
@@ -556,17 +546,13 @@ fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Opti
     head(ui, &format!("Share “{name}”"));
     words(
         ui,
-        "A hub hands its notes on to your other devices; `tracebook hub` runs one. Who has the volume’s address and \
-         may speak to the hub can read and write it.",
+        "A hub passes notes on to your other devices; `tracebook hub` runs one. Anyone who has the volume’s address \
+         and can reach the hub can read and change it.",
     );
     ui.add_space(space::M);
     field(ui, hub, "Address of the hub", "wss://hub.example:7600");
     show_trouble(ui, trouble);
-    match buttons(ui, "Share", "Cancel") {
-        Some(true) => shared(volume, hub),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Share", "Cancel"), || shared(volume, hub))
 }
 
 fn joined(address: &str, folder: &str) -> Option<DialogDecision> {
@@ -575,18 +561,14 @@ fn joined(address: &str, folder: &str) -> Option<DialogDecision> {
 }
 
 fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
-    head(ui, "Get a shared volume");
-    words(ui, "The other device gives its address: Sync, then “Copy the address”. Its notes become files here.");
+    head(ui, "Join shared volume");
+    words(ui, "On the other device, choose Sync and “Copy the address”. Its notes become files in the folder.");
     ui.add_space(space::M);
     field(ui, address, "Address of the volume", "wss://hub.example:7600#automerge:…");
     ui.add_space(space::S);
     further(ui, folder, "dialog folder", "Folder for it", "An empty or new folder: ~/notes");
     show_trouble(ui, trouble);
-    match buttons(ui, "Get it", "Cancel") {
-        Some(true) => joined(address, folder),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Join", "Cancel"), || joined(address, folder))
 }
 
 /// Draws a multi-line text field below its name.
@@ -608,33 +590,23 @@ fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     head(ui, "Not everything is saved");
     words(ui, why);
     show_trouble(ui, None);
-    match buttons(ui, "Keep open", "Close anyway") {
-        Some(true) => Some(DialogDecision::Never),
-        Some(false) => Some(DialogDecision::CloseAnyway),
-        None => None,
-    }
+    buttons(ui, "Keep open", "Close anyway")
+        .map(|is_first| if is_first { DialogDecision::Never } else { DialogDecision::CloseAnyway })
 }
 
 fn closing_while_running(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     head(ui, "Stop and close?");
     words(ui, why);
     show_trouble(ui, None);
-    match buttons(ui, "Keep open", "Stop and close") {
-        Some(true) => Some(DialogDecision::Never),
-        Some(false) => Some(DialogDecision::StopAndClose),
-        None => None,
-    }
+    buttons(ui, "Keep open", "Stop and close")
+        .map(|is_first| if is_first { DialogDecision::Never } else { DialogDecision::StopAndClose })
 }
 
 fn safe_start(ui: &mut Ui) -> Option<DialogDecision> {
     head(ui, "Tracebook crashed right after its last start");
     words(ui, "Safe mode opens no tabs and starts no cells, runs or schedules. Your notes can be read and edited.");
     show_trouble(ui, None);
-    match buttons(ui, "Start in safe mode", "Start normally") {
-        Some(true) => Some(DialogDecision::StartSafely),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Start in safe mode", "Start normally"), || Some(DialogDecision::StartSafely))
 }
 
 fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
@@ -642,9 +614,5 @@ fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
     words(ui, &format!("The report is in {}.", path.display()));
     words(ui, "It holds no note, prompt or key. Look through it, then attach it to your report.");
     show_trouble(ui, None);
-    match buttons(ui, "Show in folder", "Close") {
-        Some(true) => Some(DialogDecision::ShowInFolder { path: path.to_owned() }),
-        Some(false) => Some(DialogDecision::Never),
-        None => None,
-    }
+    decide(buttons(ui, "Show in folder", "Close"), || Some(DialogDecision::ShowInFolder { path: path.to_owned() }))
 }

@@ -1,13 +1,12 @@
 //! A field for the path of a file, with the system's dialog beside it.
 
 use eframe::egui;
-use egui::{Ui, vec2};
+use egui::Ui;
 use host::desktop::{FileChooser, PathChoice};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use ui::dialog_parts::{field, words};
-use ui::theme::{size, space};
-use ui::widgets::text_button;
+use ui::dialog_parts::{field, field_with_button, words};
+use ui::theme::space;
 
 /// The path of a file. **Browse…** shows the system's dialog, if there's one.
 pub(crate) struct FilePathField {
@@ -30,14 +29,8 @@ impl FilePathField {
         let is_chosen = self.take_answer();
         if self.chooser.is_none() {
             field(ui, &mut self.path, name, hint);
-        } else {
-            ui.horizontal(|ui| {
-                let room = ui.available_width() - 96.0;
-                ui.allocate_ui(vec2(room, size::MIN_CLICK_HEIGHT), |ui| field(ui, &mut self.path, name, hint));
-                if text_button(ui, "Browse…", false).clicked() && self.answer.is_none() {
-                    self.browse(ui.ctx());
-                }
-            });
+        } else if field_with_button(ui, &mut self.path, name, hint, "Browse…") && self.answer.is_none() {
+            self.browse(ui.ctx());
         }
         let words_below = match (self.answer.is_some(), self.is_unavailable) {
             (true, _) => "The system's dialog is open.",

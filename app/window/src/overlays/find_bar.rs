@@ -171,7 +171,7 @@ impl FindBar {
             let edits = splices(&self.found);
             let count = edits.len();
             let says = match count {
-                0 => "There is nothing to replace.".to_owned(),
+                0 => "Nothing to replace".to_owned(),
                 1 => "Replaced 1 match.".to_owned(),
                 count => format!("Replaced {count} matches."),
             };

@@ -5,13 +5,13 @@
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
 use egui::text::{CCursor, CCursorRange};
-use egui::{Id, RichText, Ui, vec2};
+use egui::{Id, RichText, Ui};
 use host::desktop::{self, FolderChooser, PathChoice, TypedPath};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use text::untrusted_text;
-use ui::dialog_parts::{at_right, field, head, words};
-use ui::theme::{self, ThemeColors, size, space};
+use ui::dialog_parts::{at_right, field, field_with_button, folder_row, head, words};
+use ui::theme::{self, ThemeColors, space};
 use ui::widgets::text_button;
 
 /// The dialog's fields, and what is known about them.
@@ -127,11 +127,11 @@ impl OpenFolderForm {
         if let Some(folder) = self.take_answers(&ctx) {
             return Some(DialogDecision::OpenFolder { folder });
         }
-        head(ui, "Open folder as volume");
+        head(ui, "Open folder");
         words(
             ui,
-            "The Markdown in it becomes notes. Nothing in the folder is rewritten by opening it. You can also drop a \
-             folder on the window.",
+            "Its Markdown files become notes. Opening a folder changes nothing in it. You can also drop one on the \
+             window.",
         );
         ui.add_space(space::M);
         let before = self.path.clone();
@@ -159,15 +159,12 @@ impl OpenFolderForm {
     }
 
     fn show_path(&mut self, ui: &mut Ui, ctx: &egui::Context) {
-        ui.horizontal(|ui| {
-            let room = ui.available_width() - 96.0;
-            ui.allocate_ui(vec2(room, size::MIN_CLICK_HEIGHT), |ui| {
-                field(ui, &mut self.path, "Path of the folder", "/home/me/notes or ~/notes");
-            });
-            if text_button(ui, "Browse…", false).clicked() {
-                self.browse(ctx);
-            }
-        });
+        let (name, hint) = ("Path of the folder", "/home/me/notes or ~/notes");
+        if self.chooser.is_none() {
+            field(ui, &mut self.path, name, hint);
+        } else if field_with_button(ui, &mut self.path, name, hint, "Browse…") {
+            self.browse(ctx);
+        }
         let hint = match (&self.chooser, self.is_choosing) {
             (_, true) => "The system's folder chooser is open.",
             (None, false) => "There's no folder chooser on this desktop. Type the path.",
@@ -280,15 +277,6 @@ fn whole_path(typed: &str) -> String {
         (Some(rest), Some(home)) if rest.starts_with('/') => format!("{}{rest}", home.display()),
         _ => typed.to_owned(),
     }
-}
-
-/// Draws a clickable row for a folder. Returns whether it was clicked.
-fn folder_row(ui: &mut Ui, shown: &str, name: &str) -> bool {
-    let text = RichText::new(untrusted_text::escape_line(shown)).font(theme::small().font);
-    let button = egui::Button::new(text).frame(false).truncate().min_size(vec2(0.0, size::MIN_CLICK_HEIGHT));
-    let response = ui.add(button);
-    ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Button, name);
-    response.clicked()
 }
 
 /// Returns the recent folders that aren't open now, newest first.

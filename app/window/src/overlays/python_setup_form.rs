@@ -228,7 +228,7 @@ impl PythonSetupForm {
 
     fn show_result(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         if let SetupStage::Ready(title) = &self.stage {
-            words(ui, &format!("{title} runs this note’s cells from now on."));
+            words(ui, &format!("{title} now runs this note’s cells."));
         }
         ui.add_space(space::L);
         let mut decision = None;

@@ -185,7 +185,7 @@ impl HistoryPage {
             comparison.parts.get(part).map_or_else(Vec::new, |part| text::diff::revert_part(part, old, new))
         });
         if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
-            self.wishes.push(HistoryAction::Edit(edits, "That part is as it was."));
+            self.wishes.push(HistoryAction::Edit(edits, "Restored that part."));
         }
     }
 
@@ -194,7 +194,7 @@ impl HistoryPage {
         let Some(compared) = self.sides.compared() else { return };
         let edits = text_edit::compute_edits(&compared.new, &compared.old);
         if !edits.is_empty() {
-            self.wishes.push(HistoryAction::Edit(edits, "The note is as it was then."));
+            self.wishes.push(HistoryAction::Edit(edits, "Restored this version of the note."));
         }
     }
 
@@ -204,7 +204,7 @@ impl HistoryPage {
             empty_state::show_banner(
                 ui,
                 icons::WARNING_CIRCLE,
-                &format!("The history cannot be read: {why}."),
+                &format!("Can't read the history: {why}."),
                 ThemeColors::of(ui).bad,
                 false,
             );
@@ -335,7 +335,7 @@ impl HistoryPage {
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
         let changes = match (self.authors, self.sides.changes()) {
             (true, _) => String::new(),
-            (false, 0) => "nothing differs".to_owned(),
+            (false, 0) => "no changes".to_owned(),
             (false, 1) => "1 change".to_owned(),
             (false, many) => format!("{many} changes"),
         };

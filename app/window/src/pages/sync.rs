@@ -196,12 +196,7 @@ impl SyncPage {
 
     fn log(&self, ui: &mut Ui) {
         if self.log.is_empty() {
-            empty_state::show_message(
-                ui,
-                "Nothing has happened yet.",
-                None,
-                "Sync activity appears here, newest first.",
-            );
+            empty_state::show_message(ui, "No activity yet", None, "Sync activity appears here, newest first.");
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;

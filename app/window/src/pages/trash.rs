@@ -83,7 +83,7 @@ impl TrashPage {
         let rows: Vec<&TrashRow> = self.rows.iter().filter(fits).collect();
         if rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
-            let words = "Nothing in the trash matches.";
+            let words = "No matching files in the trash";
             ui.painter().text(at, Align2::LEFT_TOP, words, theme::small().font, colours.muted);
             return;
         }

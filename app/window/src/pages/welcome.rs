@@ -177,7 +177,7 @@ impl WelcomePage {
     }
 
     fn show_preferences(&mut self, ui: &mut Ui, settings: &Settings) {
-        about(ui, "Theme: as the system, or always light or dark");
+        about(ui, "Theme");
         ui.add_space(space::S);
         let chosen = THEMES.iter().position(|(theme, ..)| *theme == settings.theme);
         let paint = |painter: &egui::Painter, rect, place: usize| paint_theme(painter, rect, THEMES[place].2);
@@ -194,7 +194,7 @@ impl WelcomePage {
         if let Some(place) = picture_choices(ui, &TEXT_SIZES.map(|(_, name)| name), chosen, paint) {
             self.changes.push(SettingsChange::Text(TEXT_SIZES[place].0));
         }
-        about(ui, "Keyboard shortcuts: those of a program that you know");
+        about(ui, "Keyboard shortcuts as in");
         ui.add_space(space::S);
         let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
         let paint = |painter: &egui::Painter, rect, place: usize| {

@@ -14,6 +14,7 @@ use store::DocId;
 use text::markdown::dialect;
 use text::outline::NoteLink;
 use text::untrusted_text;
+use ui::empty_state;
 use ui::icons;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -87,7 +88,7 @@ impl BacklinksPanel {
         self.lines.clear();
         let path = |id: DocId| volume.links.path(id).unwrap_or_default().to_owned();
         let back = volume.links.backlinks(note);
-        self.lines.push(BacklinkRow::Title(format!("Linked from {}", count(back.len(), "place"))));
+        self.lines.push(BacklinkRow::Title(format!("Backlinks ({})", back.len())));
         if back.is_empty() {
             self.lines.push(BacklinkRow::Words("No other note links here yet.".to_owned()));
         }
@@ -105,9 +106,9 @@ impl BacklinksPanel {
                 seen.push((name, to, link.at));
             }
         }
-        self.lines.push(BacklinkRow::Title(format!("Links to {}", count(seen.len(), "place"))));
+        self.lines.push(BacklinkRow::Title(format!("Outgoing links ({})", seen.len())));
         if seen.is_empty() {
-            self.lines.push(BacklinkRow::Words("It links nowhere yet: [[ begins a link.".to_owned()));
+            self.lines.push(BacklinkRow::Words("No links yet. Type [[ to add one.".to_owned()));
         }
         for (name, to, at) in seen {
             self.lines.push(match to {
@@ -116,7 +117,7 @@ impl BacklinksPanel {
                 None => BacklinkRow::Nowhere(name, at),
             });
         }
-        self.lines.push(BacklinkRow::Title("Mentions without a link".to_owned()));
+        self.lines.push(BacklinkRow::Title("Unlinked mentions".to_owned()));
         match &self.search {
             None => self.lines.push(BacklinkRow::Find),
             Some((_, searching)) => {
@@ -135,7 +136,7 @@ impl BacklinksPanel {
             let words = match (&self.related.trouble, self.related.is_asking()) {
                 (Some(why), _) => why.as_str(),
                 (None, true) => "Searching…",
-                (None, false) => "There are no related notes.",
+                (None, false) => "No related notes",
             };
             self.lines.push(BacklinkRow::Words(words.to_owned()));
         }
@@ -399,11 +400,12 @@ impl BrokenLinksPage {
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.gather(ui, session);
         let rows = &self.rows;
-        ui.add_space(space::M);
         if rows.is_empty() {
-            words(ui, if self.left.is_empty() { "There are no broken links." } else { "Checking the links…" });
+            let text = if self.left.is_empty() { "No broken links" } else { "Checking the links…" };
+            empty_state::show_message(ui, text, None, "Links to notes and files that don't exist are listed here.");
             return;
         }
+        ui.add_space(space::M);
         words(ui, &format!("{} to files that don't exist. Click one to go to it.", count(rows.len(), "link")));
         ui.add_space(space::S);
         ui.spacing_mut().item_spacing.y = 0.0;

@@ -171,7 +171,7 @@ fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>, characters: us
         fact(ui, "Modified", &ui::time::when(row.mtime / 1_000_000_000));
     }
     fact(ui, "Blocks", &format_thousands(world.texts.len()));
-    fact(ui, "Unsaved changes", if note.is_ahead_of_file() { "yes, being written to the file" } else { "none" });
+    fact(ui, "Unsaved changes", if note.is_ahead_of_file() { "being written to the file" } else { "none" });
     fact(
         ui,
         "Kernel",

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use store::DocId;
 use text::untrusted_text;
 use ui::icons;
-use ui::menus::menu_item;
+use ui::menus::{context_menu, menu_item};
 use ui::text::counted;
 use ui::theme::{self, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text};
@@ -180,8 +180,7 @@ impl TagsPanel {
         let x = x + wide;
         paint_clipped_text(ui, pos2(x, middle - 10.0), number.left() - space::S - x, own, &style, colours.ink);
         let mut searches = response.clicked() && !folds;
-        response.context_menu(|ui| {
-            ui.spacing_mut().item_spacing.y = 0.0;
+        context_menu(&response, "Tag menu", |ui| {
             searches |= menu_item(ui, "Search", None, true);
             if menu_item(ui, "Copy", None, true) {
                 ui.ctx().copy_text(format!("#{}", tag.tag));

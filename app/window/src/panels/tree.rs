@@ -22,6 +22,7 @@ use std::ops::Bound;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use ui::icons;
+use ui::menus::{context_menu, menu_below, menu_choice, menu_item, menu_separator};
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, icon_button, paint_clipped_text, word_button};
@@ -199,17 +200,15 @@ impl FileTree {
             }
         }
         let sort = icon_button(&mut child, icons::SORT, "Sort files", None);
-        egui::Popup::menu(&sort).show(|ui| {
-            ui.set_min_width(180.0);
+        menu_below(&sort, "Sort files", |ui| {
             for (name, of, id) in [
                 ("Name (A to Z)", TreeOrder::Name, CommandId::ViewSortName),
                 ("Name (Z to A)", TreeOrder::NameReversed, CommandId::ViewSortNameDown),
                 ("Last edited first", TreeOrder::Edited, CommandId::ViewSortEdited),
                 ("Newest first", TreeOrder::Created, CommandId::ViewSortCreated),
             ] {
-                if ui.radio(order == of, name).clicked() {
+                if menu_choice(ui, name, order == of) {
                     actions.push(PageAction::Run(id));
-                    ui.close();
                 }
             }
         });
@@ -566,7 +565,7 @@ impl FileTree {
         }
         let text = match volume.scanning {
             ScanState::Running { seen, .. } if seen > 0 => format!("{seen} files…"),
-            ScanState::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
+            ScanState::Running { .. } if volume.files.is_empty() => "scanning…".to_owned(),
             ScanState::Running { .. } | ScanState::Idle => match kind {
                 Some(kind) => kind.as_str().to_owned(),
                 None => return 0.0,
@@ -646,12 +645,10 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
     if matches!(line.thing, TreeItem::Section { .. } | TreeItem::System { open: Some(_), .. }) {
         return;
     }
-    response.context_menu(|ui| {
-        ui.set_min_width(180.0);
-        let mut chosen = None;
+    context_menu(response, "File menu", |ui| {
         let mut item = |ui: &mut Ui, name: &str, action: PageAction| {
-            if ui.add(egui::Button::new(name).frame(false)).clicked() {
-                chosen = Some(action);
+            if menu_item(ui, name, None, true) {
+                actions.push(action);
             }
         };
         match &line.thing {
@@ -659,29 +656,30 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 item(ui, "Open in a new tab", PageAction::OpenBeside(*note));
                 let is = session.settings().starred.contains(note);
                 item(ui, if is { "Remove star" } else { "Star" }, PageAction::Tree(TreeAction::Star(*note)));
-                ui.separator();
+                menu_separator(ui);
                 let folder =
                     session.locate_file(*note).map_or("", |(_, path)| &path[..path.rfind('/').map_or(0, |at| at + 1)]);
                 item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, folder.to_owned())));
                 item(ui, "Duplicate", PageAction::Tree(TreeAction::Duplicate(*note)));
-                item(ui, "Rename or move", PageAction::Rename(*note));
+                item(ui, "Rename or move…", PageAction::Rename(*note));
                 item(ui, "History", PageAction::Tree(TreeAction::History(*note)));
-                ui.separator();
+                menu_separator(ui);
                 item(ui, "Copy link", PageAction::Tree(TreeAction::CopyLink(*note)));
                 item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*note)));
-                ui.separator();
+                item(ui, "Show in folder", PageAction::File(*note, FileAction::ShowInFolder));
+                menu_separator(ui);
                 exports(ui, &ExportScope::Note(*note), &mut item);
-                ui.separator();
+                menu_separator(ui);
                 item(ui, "Delete", PageAction::Delete(*note));
             }
             TreeItem::Attachment(file) => {
                 item(ui, "Open in a new tab", PageAction::OpenBeside(*file));
                 item(ui, "Open in default app", PageAction::File(*file, FileAction::OpenOutside));
                 item(ui, "Show in folder", PageAction::File(*file, FileAction::ShowInFolder));
-                ui.separator();
-                item(ui, "Rename or move", PageAction::Rename(*file));
+                menu_separator(ui);
+                item(ui, "Rename or move…", PageAction::Rename(*file));
                 item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*file)));
-                ui.separator();
+                menu_separator(ui);
                 item(ui, "Delete", PageAction::Delete(*file));
             }
             TreeItem::Folder { path, .. } => {
@@ -689,27 +687,27 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 let inner = format!("{path}New folder/");
                 item(ui, "New folder here…", PageAction::Tree(TreeAction::NewNote(line.volume, inner)));
                 item(ui, "Rename or move…", PageAction::Tree(TreeAction::RenameFolder(line.volume, path.clone())));
-                ui.separator();
+                menu_separator(ui);
                 exports(ui, &ExportScope::Folder(line.volume, path.clone()), &mut item);
-                ui.separator();
+                menu_separator(ui);
                 let volume = session.volume(line.volume);
                 let files: Vec<DocId> =
                     volume.into_iter().flat_map(|volume| files_below(volume, path)).map(|(_, id)| id).collect();
-                let name = format!("Delete {} files", files.len());
+                let name = match files.len() {
+                    1 => "Delete 1 file".to_owned(),
+                    count => format!("Delete {} files", ui::text::format_thousands(count)),
+                };
                 item(ui, &name, PageAction::Do(Command::DeleteFiles { files }));
             }
             TreeItem::Volume { .. } => {
                 item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, String::new())));
-                item(
-                    ui,
-                    "New folder here…",
-                    PageAction::Tree(TreeAction::NewNote(line.volume, "New folder/".to_owned())),
-                );
-                ui.separator();
+                let inner = "New folder/".to_owned();
+                item(ui, "New folder here…", PageAction::Tree(TreeAction::NewNote(line.volume, inner)));
+                menu_separator(ui);
                 item(ui, "Trash", PageAction::Run(CommandId::ViewTrash));
-                ui.separator();
+                menu_separator(ui);
                 exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
-                ui.separator();
+                menu_separator(ui);
                 item(ui, "Volume settings", PageAction::Tree(TreeAction::VolumeSettings));
                 item(ui, "Close volume", PageAction::Tree(TreeAction::CloseVolume(line.volume)));
             }
@@ -719,15 +717,11 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
             }
             TreeItem::Section { .. } => {}
         }
-        if let Some(action) = chosen {
-            actions.push(action);
-            ui.close();
-        }
     });
 }
 
 /// Adds the export items to a menu.
-pub(crate) fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
+fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
     for (name, kind) in [
         ("Export to HTML…", ExportCommand::Html),
         ("Export to PDF…", ExportCommand::Pdf),

@@ -84,7 +84,7 @@ impl VariablesPanel {
             return None;
         };
         if all.is_empty() {
-            if show_panel_message(ui, "There are no variables yet.", Some("Run the cells")) {
+            if show_panel_message(ui, "No variables yet", Some("Run the cells")) {
                 actions.push(PageAction::Run(CommandId::NoteRunAll));
             }
             return None;

@@ -5,7 +5,7 @@ use super::page_view::PageView;
 use crate::shell::dock_state::{LeftPanel, RightPanel};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Popup, Rect, Response, Sense, Ui, pos2, vec2};
+use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
 use engine::Session;
 use engine::commands::CommandId;
 use host::source_control::SourceControl;
@@ -14,8 +14,9 @@ use source_control::note_conflict::conflict_count;
 use store::DocId;
 use ui::command_menu::show_command_menu;
 use ui::icons;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{self, set_accessible_name};
+use ui::menus::{menu_below, menu_item, menu_note, menu_separator};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
+use ui::widgets::{self, set_accessible_name, tooltip_at_right};
 
 const RAIL_BUTTON_SIZE: f32 = 36.0;
 /// Maximum number of collections in the menu. The quick switcher finds the rest.
@@ -133,7 +134,7 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
     let button = show_button(ui, more, &item(icons::MORE, "More", "More", CommandId::PaletteOpen, false));
     let key_of = |id| context.shortcuts.key_of(id).map(str::to_owned);
     actions.extend(show_command_menu(&button, key_of).map(PageAction::Run));
-    button.on_hover_text("More: all commands");
+    tooltip_at_right(&button, "More: all commands");
     if has_settings {
         let settings = item(icons::GEAR, "Settings", "Settings", CommandId::AppSettings, false);
         show_command(ui, last, &settings, context.shortcuts, actions);
@@ -157,7 +158,7 @@ fn show_command(ui: &Ui, rect: Rect, item: &RailItem, shortcuts: &ShortcutTable,
     if response.clicked() {
         actions.push(PageAction::Run(item.command));
     }
-    response.on_hover_text(tooltip(item, shortcuts));
+    tooltip_at_right(&response, &tooltip(item, shortcuts));
 }
 
 fn tooltip(item: &RailItem, shortcuts: &ShortcutTable) -> String {
@@ -208,24 +209,23 @@ fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mu
         badge: None,
     };
     let response = show_button(ui, rect, &item);
-    Popup::menu(&response).show(|ui| {
-        ui.set_min_width(size::DIALOG_WIDTH / 2.0);
+    menu_below(&response, item.title, |ui| {
         let found = collections(context.session);
         for (file, title) in &found {
-            let title = text::untrusted_text::escape_line(title);
-            if ui.add(egui::Button::new(title).frame(false)).clicked() {
+            if menu_item(ui, title, None, true) {
                 actions.push(PageAction::Open(*file));
             }
         }
         if found.is_empty() {
-            ui.label("A collection shows the notes of a folder as a table.");
+            menu_note(ui, "A collection shows notes as a table.");
         }
-        ui.separator();
-        if ui.add(egui::Button::new("New collection").frame(false)).clicked() {
-            actions.push(PageAction::Run(CommandId::CollectionNew));
+        menu_separator(ui);
+        let new = CommandId::CollectionNew;
+        if menu_item(ui, "New collection", context.shortcuts.key_of(new), true) {
+            actions.push(PageAction::Run(new));
         }
     });
-    response.on_hover_text(tooltip(&item, context.shortcuts));
+    tooltip_at_right(&response, &tooltip(&item, context.shortcuts));
 }
 
 fn collections(session: &Session) -> Vec<(DocId, String)> {

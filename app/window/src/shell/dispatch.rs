@@ -295,15 +295,15 @@ impl AppWindow {
                 self.overlay.show_packages(&self.host, &self.panes, &mut self.notices, (None, None))
             }
             WindowCommand::Region { back } => self.dock.regions.go_to_region(&mut self.panes, ctx, back),
-            WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
-            WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
-            WindowCommand::Tags => self.dock.toggle_left(LeftPanel::Tags, &mut self.prefs.left_open),
+            WindowCommand::Left => self.dock.toggle_left(self.dock.left, &mut self.prefs, ctx),
+            WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs, ctx),
+            WindowCommand::Tags => self.dock.toggle_left(LeftPanel::Tags, &mut self.prefs, ctx),
             WindowCommand::Tree(TreeCommand::Sort(order)) => {
                 self.set(ctx, vec![settings::SettingsChange::TreeOrder(order)])
             }
             WindowCommand::Tree(TreeCommand::Collapse) => self.dock.tree.collapse_folders(),
             WindowCommand::Tree(TreeCommand::Reveal) => {
-                self.dock.reveal_open_note(&self.host, &mut self.notices, &mut self.prefs, note)
+                self.dock.reveal_open_note(&self.host, &mut self.notices, (&mut self.prefs, ctx), note)
             }
             WindowCommand::Right => self.prefs.right_open = !self.prefs.right_open,
             WindowCommand::Theme => self.prefs.next_theme(),

@@ -68,8 +68,12 @@ pub(crate) struct DockState {
 
 impl DockState {
     /// Shows a panel on the left, or closes the left side if the panel is already visible.
-    pub(crate) fn toggle_left(&mut self, panel: LeftPanel, open: &mut bool) {
-        *open = !(*open && self.left == panel);
+    pub(crate) fn toggle_left(&mut self, panel: LeftPanel, prefs: &mut WindowState, ctx: &egui::Context) {
+        if prefs.left_open && self.left == panel && !prefs.hides_left(ctx) {
+            prefs.left_open = false;
+        } else {
+            prefs.open_left(ctx);
+        }
         self.left = panel;
     }
 
@@ -78,12 +82,13 @@ impl DockState {
         &mut self,
         host: &HostLink,
         notices: &mut NoticeState,
-        prefs: &mut WindowState,
+        (prefs, ctx): (&mut WindowState, &egui::Context),
         note: Option<DocId>,
     ) {
         match note {
             Some(note) => {
-                (self.left, prefs.left_open) = (LeftPanel::Files, true);
+                self.left = LeftPanel::Files;
+                prefs.open_left(ctx);
                 self.tree.reveal(host.session(), note);
             }
             None => notices.toasts.show_message("No note is open."),

@@ -25,8 +25,6 @@ use ui::widgets::{paint_focus_ring, set_accessible_name};
 
 /// Width of the draggable edge of a panel, in points.
 const PANEL_RESIZE_HANDLE_WIDTH: f32 = 8.0;
-/// Minimum window width for both side panels. A narrower window shows only one.
-pub(crate) const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 900.0;
 /// Minimum window width for the activity rail. In a narrower window, the palette and keys reach everything.
 const MIN_RAIL_WINDOW_WIDTH: f32 = 420.0;
 /// Height of the row below the tree that counts the first steps, in points.
@@ -46,9 +44,9 @@ impl AppWindow {
         let fold =
             |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
         // If there's little room (large scale, small window), the note keeps some of it.
-        let both = all.width() >= MIN_TWO_PANEL_WINDOW_WIDTH || !self.prefs.right_open;
+        let shows_left = self.prefs.left_open && !self.prefs.hides_left(&ctx);
         let wide = self.prefs.left.min(all.width() * 0.55).round();
-        let left = (wide * fold("left", self.prefs.left_open && both)).round();
+        let left = (wide * fold("left", shows_left)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
         let rail = if all.width() < MIN_RAIL_WINDOW_WIDTH { 0.0 } else { size::ACTIVITY_RAIL_WIDTH };
         let bottom = all.bottom() - size::STATUS_BAR_HEIGHT;
@@ -72,7 +70,7 @@ impl AppWindow {
                 source: &self.host.source,
                 failed_runs,
                 view: self.panes.view.as_ref(),
-                left: (self.prefs.left_open && both).then_some(self.dock.left),
+                left: shows_left.then_some(self.dock.left),
                 right: self.prefs.right_open.then_some(self.dock.right),
             };
             show_activity_rail(&mut ui, &context, &mut actions);
@@ -127,7 +125,7 @@ impl AppWindow {
             index: &index,
         };
         self.notices.status.show(&mut foot, &context, &mut actions);
-        if self.prefs.left_open && both {
+        if shows_left {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
             self.prefs.left = moved.unwrap_or(self.prefs.left);
         }
@@ -162,7 +160,7 @@ impl AppWindow {
             area: ui.max_rect(),
             hold,
             waits,
-            left_open: self.prefs.left_open,
+            left_open: self.prefs.left_open && !self.prefs.hides_left(ui.ctx()),
             right_open: self.prefs.right_open,
             is_safe: self.host.safe_mode == SafeMode::On,
         };

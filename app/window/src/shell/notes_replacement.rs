@@ -57,7 +57,7 @@ impl NotesReplacement {
     pub(crate) fn begin_undo(&mut self, notices: &mut NoticeState) {
         let undo = if self.is_running() { Vec::new() } else { std::mem::take(&mut self.undo) };
         if undo.is_empty() {
-            notices.toasts.show_message("There is no replacement to undo.");
+            notices.toasts.show_message("No replacement to undo");
             return;
         }
         *self = NotesReplacement { queue: undo.into(), is_undo: true, ..NotesReplacement::default() };

@@ -90,14 +90,14 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
     }
     if let Some(note) = note {
         if let Some(why) = &note.file.trouble {
-            return (format!("File cannot be written: {why}"), StatusTone::Warn);
+            return (format!("Can't write the file: {why}"), StatusTone::Warn);
         }
         if note.file.gone {
-            let says = "Another program removed the file; typing creates it again";
+            let says = "Another program deleted this file. Typing creates it again.";
             return (says.to_owned(), StatusTone::Warn);
         }
         if let Some(why) = note.read_only() {
-            return (format!("Can only be read: {why}"), StatusTone::Warn);
+            return (format!("Read-only: {why}"), StatusTone::Warn);
         }
         if let Some(why) = note.edit_refusal() {
             return (why, StatusTone::Warn);
@@ -105,7 +105,7 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
     }
     if let Some(other) = session.notes().find(|note| note.file.trouble.is_some()) {
         let path = session.locate_file(other.id).map_or("a note", |(_, path)| path);
-        return (format!("Its file cannot be written: {path}"), StatusTone::Warn);
+        return (format!("Can't write {path}"), StatusTone::Warn);
     }
     if saving.last > saving.durable && slow {
         return ("Saving…".to_owned(), StatusTone::Calm);
@@ -259,7 +259,7 @@ impl StatusBar {
             let (colour, icon) =
                 if is_bad { (colours.warn, icons::WARNING) } else { (colours.muted, icons::HOURGLASS) };
             let item = StatusItem::new(StatusPart::Index { is_bad }, text, colour);
-            items.push(StatusItem { hint: "Search, and how current it is", icon: Some(icon), ..item });
+            items.push(StatusItem { hint: "Search index status", icon: Some(icon), ..item });
             ui.ctx().request_repaint_after(INDEX_POLL_INTERVAL);
         }
         if let Some(mode) = mode {
@@ -500,6 +500,8 @@ impl StatusItem {
 /// Adds a note's kernel commands to a menu.
 pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
     let busy = matches!(note.kernel, KernelPhase::Busy(_));
+    // A kernel that is off has variables to lose only where they are saved.
+    let is_fresh = note.kernel == KernelPhase::Off && !note.saves_states();
     let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
         if menu_item(ui, name, shortcuts.key_of(id), enabled) {
             actions.push(PageAction::Run(id));
@@ -508,8 +510,9 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
     item(ui, "Run all", CommandId::NoteRunAll, true);
     item(ui, "Run stale", CommandId::NoteRunStale, true);
     item(ui, "Stop", CommandId::CellStop, busy);
-    item(ui, "Restart", CommandId::KernelRestart, true);
-    menu_note(ui, notebook::saved_states::restart_warning(note));
+    item(ui, "Restart", CommandId::KernelRestart, !is_fresh);
+    let warning = notebook::saved_states::restart_warning(note);
+    menu_note(ui, if is_fresh { "The kernel starts when a cell runs." } else { warning });
     if note.saves_states() {
         item(ui, "Undo run", CommandId::KernelUndo, !busy);
         item(ui, "Redo run", CommandId::KernelRedo, !busy);
@@ -590,7 +593,7 @@ fn scanning(session: &Session) -> Option<String> {
     let volume = session.volumes().find(|volume| matches!(volume.scanning, ScanState::Running { .. }))?;
     let ScanState::Running { seen, .. } = volume.scanning else { return None };
     let seen = usize::try_from(seen).unwrap_or(usize::MAX);
-    (seen > 0).then(|| format!("Looking at {}: {} files", volume.name, ui::text::format_thousands(seen)))
+    (seen > 0).then(|| format!("Scanning {}: {} files", volume.name, ui::text::format_thousands(seen)))
 }
 
 #[cfg(test)]

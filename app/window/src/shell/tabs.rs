@@ -15,7 +15,7 @@ use egui_tiles::{
 use engine::commands::CommandId;
 use engine::{Command, KernelPhase, Note, NotePhase, Session};
 use host::source_control::SourceControl;
-use notebook::actions::{FileAction, PageAction, PaneId, RowDrag};
+use notebook::actions::{FileAction, PageAction, PaneId, RowDrag, TreeAction};
 use notebook::collection::CollectionSource;
 use notebook::{empty_note, script};
 use source_control::note_conflict::NoteConflict;
@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
-use ui::menus::{menu_below, menu_item, menu_separator};
+use ui::menus::{context_menu, menu_below, menu_item, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
@@ -171,6 +171,7 @@ impl TabsContext<'_> {
         } else if (pressed && !button.hovered()) || response.clicked() {
             self.actions.push(PageAction::Here(pane));
         }
+        self.tab_menu(&response, pane);
         let button =
             button.on_hover_text(format!("Close tab   {}", self.shortcuts.key_of(CommandId::NoteClose).unwrap_or("")));
         if button.hovered() {
@@ -178,6 +179,37 @@ impl TabsContext<'_> {
         } else {
             response.on_hover_text(untrusted_text::escape_line(&path).into_owned())
         }
+    }
+
+    /// Shows a tab's menu after a right click.
+    fn tab_menu(&mut self, tab: &Response, pane: PaneId) {
+        let file = self.pane(pane).and_then(|pane| pane.note);
+        let others = self.others.keys().chain([&self.here.id]).copied().filter(|other| *other != pane);
+        let others: std::collections::BTreeSet<PaneId> = others.collect();
+        let (shortcuts, actions) = (self.shortcuts, &mut *self.actions);
+        context_menu(tab, "Tab menu", |ui| {
+            if menu_item(ui, "Close", shortcuts.key_of(CommandId::NoteClose), true) {
+                actions.push(PageAction::CloseTab(pane));
+            }
+            if menu_item(ui, "Close other tabs", None, true) {
+                actions.push(PageAction::Here(pane));
+                actions.extend(others.iter().map(|other| PageAction::CloseTab(*other)));
+            }
+            let Some(file) = file else { return };
+            menu_separator(ui);
+            for id in [CommandId::PaneSplitRight, CommandId::PaneSplitDown, CommandId::ViewReveal] {
+                if menu_item(ui, id.title(), shortcuts.key_of(id), true) {
+                    actions.extend([PageAction::Here(pane), PageAction::Run(id)]);
+                }
+            }
+            menu_separator(ui);
+            if menu_item(ui, "Copy path", None, true) {
+                actions.push(PageAction::Tree(TreeAction::CopyPath(file)));
+            }
+            if menu_item(ui, "Show in folder", None, true) {
+                actions.push(PageAction::File(file, FileAction::ShowInFolder));
+            }
+        });
     }
 
     /// Draws a pane's note, or a message in place of it.
@@ -251,7 +283,7 @@ impl TabsContext<'_> {
                 }
             }
             Some(NotePhase::Failed(why)) => {
-                let says = format!("This note cannot be read: {why}.");
+                let says = format!("Can't read this note: {why}.");
                 if empty_state::show_message(ui, &says, Some("Try again"), "")
                     && let Some(note) = pane.note
                 {

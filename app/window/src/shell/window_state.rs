@@ -5,6 +5,9 @@ use engine::{ColorTheme, ReducedMotion, Settings};
 use host::fs::user_texts::UserTexts;
 use ui::theme;
 
+/// Minimum window width for both side panels. A narrower window shows only one.
+const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 900.0;
+
 /// How long the caret blinks after the last input, in seconds. Afterwards, nothing is drawn until something happens.
 const CARET_BLINK_SECONDS: f64 = 8.0;
 
@@ -64,6 +67,16 @@ impl WindowState {
         let mut settings = Settings::default();
         self.store_settings(&mut settings);
         theme::apply_settings(ctx, &settings);
+    }
+
+    /// Returns whether the left side can't be seen: a narrow window has room for only one of the two sides.
+    pub(crate) fn hides_left(&self, ctx: &egui::Context) -> bool {
+        self.right_open && ctx.content_rect().width() < MIN_TWO_PANEL_WINDOW_WIDTH
+    }
+
+    /// Opens the left side, and closes the right one if both have no room.
+    pub(crate) fn open_left(&mut self, ctx: &egui::Context) {
+        (self.left_open, self.right_open) = (true, self.right_open && !self.hides_left(ctx));
     }
 
     /// Switches to the next theme in the order system, light, dark.

@@ -80,7 +80,7 @@ impl OtherProgramSettings {
             ServerPhase::Off => {}
             ServerPhase::Starting => lines.show_matching_row("Server", "It starts.", |_| ()),
             ServerPhase::Failed(why) => {
-                lines.show_matching_row("The server doesn't run", &ui::text::sentence(&why), |ui| {
+                lines.show_matching_row("The server isn't running", &ui::text::sentence(&why), |ui| {
                     if text_button(ui, "Try again", false).clicked() {
                         self.server.try_again();
                     }

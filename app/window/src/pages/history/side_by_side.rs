@@ -155,7 +155,7 @@ impl SideBySide {
         if self.changes() == 0 {
             empty_state::show_message(
                 ui,
-                "Nothing differs: the note is as it was then.",
+                "No differences: the note is the same now.",
                 None,
                 "Choose an older version.",
             );

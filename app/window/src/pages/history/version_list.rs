@@ -54,11 +54,8 @@ fn span(from: i64, to: i64) -> String {
 }
 
 fn characters(count: u64) -> String {
-    match count {
-        1 => "1 character".to_owned(),
-        0..1_000 => format!("{count} characters"),
-        _ => format!("{} thousand characters", count / 1_000),
-    }
+    let shown = ui::text::format_thousands(usize::try_from(count).unwrap_or(usize::MAX));
+    if count == 1 { "1 character".to_owned() } else { format!("{shown} characters") }
 }
 
 impl VersionList {
@@ -90,7 +87,7 @@ impl VersionList {
         for (place, sitting) in self.sittings.iter().enumerate().rev() {
             let date = ui::time::zoned(sitting.to).map(|time| time.date());
             if last.replace(date) != Some(date) {
-                let words = date.map_or_else(|| "At first".to_owned(), |date| ui::time::day_words(date, today));
+                let words = date.map_or_else(|| "Original".to_owned(), |date| ui::time::day_words(date, today));
                 self.lines.push(VersionRow::Day(words));
             }
             if sitting.versions.len() == 1 {
@@ -302,7 +299,7 @@ mod tests {
         assert_eq!(ui::time::when(0), "Before the first edit");
         assert_eq!(
             [characters(1), characters(999), characters(2_500)],
-            ["1 character", "999 characters", "2 thousand characters"]
+            ["1 character", "999 characters", "2\u{202f}500 characters"]
         );
     }
 }

@@ -169,10 +169,10 @@ impl MergesReport {
         set_accessible_name(&heard, Role::Heading, &said);
         heard.on_hover_text(untrusted_text::escape_block(&said).into_owned());
         if let Some(why) = &self.trouble {
-            let text = format!("The texts cannot be shown: {why}.");
+            let text = format!("Can't show the texts: {why}.");
             empty_state::show_banner(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
         } else if !entry.has_texts() {
-            empty_state::show_message(ui, &format!("“{name}” {words}."), None, "Its text was not changed by that.");
+            empty_state::show_message(ui, &format!("“{name}” {words}."), None, "Its text didn't change.");
         } else if self.sides.compared().is_some() {
             sides_head(ui, &entry);
             self.sides.show(ui, false);
@@ -200,7 +200,7 @@ fn sides_head(ui: &mut Ui, entry: &MergeRecord) {
     };
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::hover());
-    set_accessible_name(&response, Role::Label, &format!("At the left {}, at the right {}", names.0, names.1));
+    set_accessible_name(&response, Role::Label, &format!("Left: {}, right: {}", names.0, names.1));
     let half = (rect.width() - 2.0 * space::L) / 2.0;
     let left = pos2(rect.left() + space::L + space::M, rect.top() + 10.0);
     paint_clipped_text(ui, left, half - space::XL, &names.0, &theme::caption(), colours.muted);

@@ -72,7 +72,7 @@ impl AppWindow {
             }
             if self.input.vim.playing.count >= MAX_MACRO_KEYS {
                 self.input.stop_macros();
-                self.notices.toasts.show_message(format!("What was played ended after {MAX_MACRO_KEYS} keys."));
+                self.notices.toasts.show_message(format!("The macro stopped after {MAX_MACRO_KEYS} keys."));
             }
             if begun.elapsed() > MACRO_FRAME_BUDGET {
                 break;
