@@ -9,6 +9,7 @@ mod agent_socket;
 pub(crate) mod agents;
 mod agents_elsewhere;
 mod answers;
+mod answers_for_programs;
 #[cfg(target_os = "linux")]
 mod browser;
 mod companion;

@@ -45,6 +45,7 @@ mod output_files;
 mod package_commands;
 pub mod parse;
 mod platform_values;
+mod plurals;
 mod providers;
 mod recall_options;
 mod resolve;
@@ -213,7 +214,7 @@ impl From<std::io::Error> for CliError {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return CliError { code: EXIT_DONE, why: String::new() };
         }
-        CliError { code: EXIT_FAILED, why: format!("standard output or input ended early ({})", io_reason(&error)) }
+        CliError { code: EXIT_FAILED, why: format!("can't write the output or read the input ({})", io_reason(&error)) }
     }
 }
 
@@ -240,6 +241,13 @@ struct CommandContext<'a> {
     errors: &'a mut dyn Write,
     /// Whether the input is this process's own.
     own: bool,
+}
+
+impl CommandContext<'_> {
+    /// Prints what a command has done: as JSON for programs, otherwise as a line of text.
+    fn print_result(&mut self, json: &serde_json::Value, line: impl std::fmt::Display) -> std::io::Result<()> {
+        if self.json { writeln!(self.out, "{json}") } else { writeln!(self.out, "{line}") }
+    }
 }
 
 /// Parts of the program outside the command line.
@@ -272,7 +280,9 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
         Ok(words) => words,
         Err(word) => {
-            eprintln!("tracebook: a word is not UTF-8 text: {}", word.to_string_lossy());
+            let shown = word.to_string_lossy();
+            let shown = untrusted_text::escape_line(&shown);
+            eprintln!("tracebook: an argument is not UTF-8 text; give the file a name in UTF-8: {shown}");
             return ExitCode::from(EXIT_USAGE);
         }
     };
@@ -300,8 +310,8 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         let _ = write!(std::io::stdout(), "{}", help::full_help());
         return ExitCode::from(EXIT_DONE);
     }
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let (matches, path) = match parse::parse_with_path(&words, &here) {
+    let here = std::env::current_dir();
+    let (matches, path) = match parse::parse_with_path(&words, here.as_deref().unwrap_or(Path::new(""))) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Even if standard error is closed, the exit code reports the failure.
@@ -309,7 +319,11 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
     };
-    let code = match run_command_line(&matches, &words, (here, path), hooks) {
+    // In its place, another folder would be opened or written to.
+    let here = here.map_err(|error| {
+        CliError::usage(format!("the current folder can't be read ({}); change to another one", io_reason(&error)))
+    });
+    let code = match here.and_then(|here| run_command_line(&matches, &words, (here, path), hooks)) {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
@@ -359,6 +373,9 @@ fn run_science_kernel(_words: &[String]) -> ExitCode {
 
 fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
     let named = matches.get_one::<String>("workspace").map(PathBuf::from);
+    if named.as_ref().is_some_and(|named| named.as_os_str().is_empty()) {
+        return Err(CliError::usage("--workspace is empty; name the folder of a workspace"));
+    }
     named
         .or_else(host::default_folder)
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
@@ -404,6 +421,7 @@ fn run_command_line(
             None => open_window(&folder, WindowStart { path: None, is_safe }, hooks),
         };
     };
+    parse::refuse_empty_paths(name, args)?;
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
     let mut out = TerminalWriter::new(&mut plain, ScreenForm::for_command(name, args, json, terminal));
@@ -599,6 +617,7 @@ fn run_request(
             }
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
+        parse::refuse_empty_paths(name, args)?;
         log = Some(host::logging::CommandLog::begin(name, &request.words));
         let handle = &handle.for_command()?;
         let mut out = TerminalWriter::new(out, ScreenForm::for_command(name, args, json, request.terminal));

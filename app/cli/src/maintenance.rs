@@ -4,6 +4,7 @@ use super::{
     CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, platform_values, program_path, sample_workspace,
 };
 use crate::arguments::{BackupArguments, DoctorArguments, FsckArguments, InitArguments, RestoreArguments};
+use crate::plurals::counted;
 use anyhow::anyhow;
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
@@ -183,7 +184,7 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
     } else {
         for finding in &report.findings {
             let mark = match finding.severity {
-                _ if finding.repaired => "mended ",
+                _ if finding.repaired => "fixed  ",
                 FindingSeverity::Note => "note   ",
                 FindingSeverity::Warning => "warning",
                 FindingSeverity::Damage => "DAMAGE ",
@@ -194,9 +195,12 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
         let verdict = match (report.has_damage(), report.repaired_count()) {
             (true, _) => "some damage couldn't be repaired; nothing was deleted".to_owned(),
             (false, 0) => "everything is in order".to_owned(),
-            (false, mended) => format!("{mended} findings were mended"),
+            (false, 1) => "1 problem was repaired".to_owned(),
+            (false, repaired) => format!("{repaired} problems were repaired"),
         };
-        writeln!(out, "{documents} documents and {blobs} blobs checked: {verdict}")?;
+        // A blob is a large output, which is a file of its own.
+        let (documents, outputs) = (counted(documents, "document"), counted(blobs, "stored output"));
+        writeln!(out, "{documents} and {outputs} checked: {verdict}")?;
     }
     Ok(match (report.has_damage(), report.repaired_count()) {
         (true, _) => EXIT_WORKSPACE,
@@ -223,7 +227,7 @@ pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &BackupArguments)
     if scene.json {
         writeln!(scene.out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
     } else {
-        writeln!(scene.out, "backed up {} files to {}", summary.files, dest.display())?;
+        writeln!(scene.out, "backed up {} to {}", counted(summary.files, "file"), dest.display())?;
     }
     Ok(EXIT_DONE)
 }
@@ -272,7 +276,7 @@ pub(super) fn cmd_restore(
     if json {
         writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
     } else {
-        writeln!(out, "restored {} files to {}", summary.files, folder.display())?;
+        writeln!(out, "restored {} to {}", counted(summary.files, "file"), folder.display())?;
         if trust == BackupTrust::Foreign {
             writeln!(
                 out,

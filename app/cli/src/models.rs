@@ -154,19 +154,24 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
         run_with_progress(scene, move |search| search.download_reranker(&fetched))?.map_err(CliError::workspace)?;
     }
     let said = if name.is_empty() {
-        "hits are not read once more".to_owned()
+        "No model reranks the best hits.".to_owned()
     } else {
-        format!("{name} reads the best hits once more")
+        format!("{name} reranks the best hits.")
     };
+    let reranker = Some(name.clone()).filter(|name| !name.is_empty());
     update_settings(scene, move |settings| settings.reranker = name)?;
-    writeln!(scene.out, "{said}")?;
+    scene.print_result(&json!({"reranker": reranker}), said)?;
     Ok(EXIT_DONE)
 }
 
 /// Pauses or resumes semantic indexing.
 pub(super) fn set_paused(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
     update_settings(scene, move |settings| settings.meaning_paused = paused)?;
-    let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };
-    writeln!(scene.out, "{said}")?;
+    let said = if paused {
+        "Search by meaning is paused: new passages are found by their words alone."
+    } else {
+        "Search by meaning goes on."
+    };
+    scene.print_result(&json!({"paused": paused}), said)?;
     Ok(EXIT_DONE)
 }

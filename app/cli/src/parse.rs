@@ -1,15 +1,32 @@
 //! The command line's grammar, completions and manual, built from one command table.
 
 use super::arguments::CompletionsArguments;
-use super::{CliError, EXIT_DONE, EXIT_USAGE, help};
+use super::{CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, help};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What stands between revisions and files of `git log` and `git diff`.
 pub(super) const PATH_MARK: &str = "--";
+
+/// Arguments that name a file or folder, in any subcommand that has them.
+const PATH_ARGUMENTS: [&str; 13] = [
+    "BACKUP",
+    "DEST",
+    "DIR",
+    "FOLDER",
+    "certificate",
+    "folder",
+    "hub",
+    "interpreter",
+    "key",
+    "read",
+    "save",
+    "workspace",
+    "write",
+];
 
 /// Returns the grammar for clap.
 pub fn build_grammar() -> Command {
@@ -114,7 +131,49 @@ pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatch
 
 /// Returns an argument's value, or a usage error if this action needs it and it's missing.
 pub(super) fn needed<'a>(value: Option<&'a str>, name: &str) -> Result<&'a str, CliError> {
-    value.ok_or_else(|| CliError::usage(format!("{name} is missing")))
+    value.ok_or_else(|| CliError::usage(format!("{name} is missing; add `--help` to see what the command needs")))
+}
+
+/// Refuses an empty path, which is what a script gives whose variable isn't set: the current folder would be taken.
+pub(super) fn refuse_empty_paths(command: &str, args: &ArgMatches) -> Result<(), CliError> {
+    for id in args.ids().map(clap::Id::as_str) {
+        if !PATH_ARGUMENTS.contains(&id) && (command, id) != ("import", "PATH") {
+            continue;
+        }
+        let Ok(Some(mut given)) = args.try_get_many::<String>(id) else { continue };
+        if given.any(String::is_empty) {
+            let option = if id.starts_with(char::is_lowercase) { "--" } else { "" };
+            return Err(CliError::usage(format!("{option}{id} is empty; name a file or folder")));
+        }
+    }
+    Ok(())
+}
+
+/// Says that a subcommand has no such action, which ones it has, and which one may be meant.
+pub(super) fn unknown_action(command: &str, actions: &[&str], word: &str) -> CliError {
+    let near = agent::name_suggestions::closest_names(word, actions.iter().copied());
+    let hint = near.first().map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let (last, others) = actions.split_last().unwrap_or((&"", &[]));
+    let others = others.join(", ");
+    CliError::usage(format!("`tracebook {command}` takes {others} or {last}, not “{word}”{hint}"))
+}
+
+/// Reads standard input as text of at most `most` bytes. Longer text is refused, because a part of it would be taken
+/// for the whole.
+pub(super) fn read_text_input(input: &mut dyn Read, most: u64) -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    input.take(most + 1).read_to_end(&mut bytes).map_err(|error| CliError {
+        code: EXIT_FAILED,
+        why: format!("standard input can't be read ({})", store::disk::io_reason(&error)),
+    })?;
+    if bytes.len() as u64 > most {
+        let size = if most < 1 << 20 { format!("{} KB", most >> 10) } else { format!("{} MB", most >> 20) };
+        return Err(CliError::usage(format!("standard input has more than {size}, which is too much; shorten it")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CliError::usage(format!("standard input is not UTF-8 text (at byte {at}); convert it to UTF-8 first"))
+    })
 }
 
 /// Parses the value of an option as a number.

@@ -4,6 +4,7 @@
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ProvidersArguments, SecretsArguments};
 use crate::parse::needed;
+use crate::plurals::counted;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
 use agent::router::{ProviderLatencies, TYPICAL_CALL_TOKENS};
@@ -336,7 +337,7 @@ pub(super) fn cmd_secrets(args: &SecretsArguments, json: bool, out: &mut dyn Wri
             let count = secrets.encrypt_with_passphrase()?;
             match json {
                 true => writeln!(out, "{}", json!({"encrypted": count}))?,
-                false => writeln!(out, "The passphrase is in force: {count} secrets are encrypted with it.")?,
+                false => writeln!(out, "The passphrase is in force. Encrypted with it: {}.", counted(count, "secret"))?,
             }
             Ok(EXIT_DONE)
         }

@@ -1,9 +1,10 @@
 //! `cmd_search` and `cmd_index`: search, and its index.
 
-use super::parse::number_option;
+use super::parse::{number_option, unknown_action};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
 use crate::arguments::{IndexArguments, RelatedArguments, SearchArguments, SearchesArguments};
 use crate::parse::needed;
+use crate::plurals::counted;
 use engine::{Command, Note, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest, SearchService};
 use serde_json::{Value, json};
@@ -274,9 +275,11 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &IndexArguments) -
         "include" => set_excluded(scene, needed(args.name.as_deref(), "NAME")?, false),
         "pause" => models::set_paused(scene, true),
         "resume" => models::set_paused(scene, false),
-        other => Err(CliError::usage(format!(
-            "it does status, rebuild, verify, models, use, reranker, exclude, include, pause or resume, not “{other}”"
-        ))),
+        other => {
+            let actions =
+                ["status", "rebuild", "verify", "models", "use", "reranker", "exclude", "include", "pause", "resume"];
+            Err(unknown_action("index", &actions, other))
+        }
     }
 }
 
@@ -313,8 +316,13 @@ pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, C
     } else {
         writeln!(
             scene.out,
-            "{} notes, {} passages, {} bytes; {} notes wait; {} of {} passages are found by meaning",
-            counts.notes, counts.passages, counts.bytes, fresh.waiting, counts.embedded, counts.meanings
+            "{}, {}, {}; {} still to read; {} of {} found by meaning",
+            counted(counts.notes, "note"),
+            counted(counts.passages, "passage"),
+            counted(counts.bytes, "byte"),
+            fresh.waiting,
+            counts.embedded,
+            counted(counts.meanings, "passage")
         )?;
         let paused = if fresh.paused { "; paused" } else { "" };
         match &fresh.pending_model {

@@ -16,7 +16,6 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_file::tool_to_json;
 use engine::{Command, LiveModelCall, Session};
 use serde_json::json;
-use std::io::Read;
 use std::path::PathBuf;
 use store::{
     BlobHash, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool,
@@ -73,11 +72,7 @@ pub(crate) fn parse_budget(word: Option<&str>) -> Result<Option<f64>, CliError> 
 /// Finds what the arguments of `ask` name.
 pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<AskedRun, CliError> {
     let mut text = match args.text.as_str() {
-        "-" => {
-            let mut text = String::new();
-            scene.input.take(MAX_PROMPT_BYTES).read_to_string(&mut text)?;
-            text
-        }
+        "-" => crate::parse::read_text_input(scene.input, MAX_PROMPT_BYTES)?,
         text => text.to_owned(),
     };
     resolve::wait_for_volumes(scene, false)?;
@@ -197,10 +192,15 @@ pub(crate) fn resolve_agent_volume(
             let fits = |volume: &&&engine::Volume| {
                 volume.name == name || volume.root.as_deref().is_some_and(|root| root == std::path::Path::new(&name))
             };
-            return all.iter().find(fits).map(|volume| volume.id).ok_or_else(|| {
-                let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
-                CliError::usage(format!("there is no project {name}; there are {}", names.join(", ")))
-            });
+            // The only one whose name differs in its case, as for --volume.
+            let mut similar = all.iter().filter(|volume| volume.name.eq_ignore_ascii_case(&name));
+            let similar = similar.next().filter(|_| similar.next().is_none());
+            return all
+                .iter()
+                .find(fits)
+                .or(similar)
+                .map(|volume| volume.id)
+                .ok_or_else(|| unknown_project(&name, all.iter().map(|volume| volume.name.as_str()).collect()));
         }
         if let Some((volume, _)) = note.and_then(|note| session.locate_file(note)) {
             return Ok(volume);
@@ -213,6 +213,15 @@ pub(crate) fn resolve_agent_volume(
             (None, _) => Err(CliError::usage("say in which project: --project NAME; `tracebook ls` shows them")),
         }
     })?
+}
+
+/// Says that there's no project with a name, and which there are.
+fn unknown_project(name: &str, known: Vec<&str>) -> CliError {
+    let there = match known.as_slice() {
+        [] => "open a folder first: tracebook open FOLDER".to_owned(),
+        known => format!("there are: {}", known.join(", ")),
+    };
+    CliError::usage(format!("there is no project “{name}”; {there}"))
 }
 
 /// Prints what a run does until it ends, and prompts the user for decisions if there is one.
