@@ -166,6 +166,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
             runs.map(|(id, line)| (id, line.clone(), elsewhere(session, line))).collect()
         })?;
         all.sort_by_key(|(_, line, _)| std::cmp::Reverse(line.start_time));
+        scene.explain_empty_list(all.is_empty(), "No runs yet. `tracebook ask TEXT` starts one.")?;
         for (id, line, elsewhere) in all {
             if scene.json {
                 let mut value = serde_json::to_value(&line).unwrap_or_default();
@@ -574,7 +575,8 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
                 }
             }
         }
-        program_requests::list_requests(scene, query.as_deref())?;
+        let listed = program_requests::list_requests(scene, query.as_deref())?;
+        scene.explain_empty_list(found.is_empty() && listed == 0, "Nothing waits for your approval.")?;
         return Ok(EXIT_DONE);
     };
     if program_requests::decide_request(scene, word, args)? {

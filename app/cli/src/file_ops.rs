@@ -202,7 +202,9 @@ pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &TrashArguments) -
         delete_from_trash(scene, files)?;
         return Ok(EXIT_DONE);
     }
-    for (id, volume, path, at) in list_trash(scene)? {
+    let files = list_trash(scene)?;
+    scene.explain_empty_list(files.is_empty(), "The trash is empty.")?;
+    for (id, volume, path, at) in files {
         let when = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
         if scene.json {
             let row = serde_json::json!({"id": id, "volume": volume, "path": path, "deleted": when});
@@ -210,7 +212,8 @@ pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &TrashArguments) -
         } else {
             writeln!(
                 scene.out,
-                "{when}  {}:{}",
+                "{}  {}:{}",
+                super::agents::format_time(at),
                 untrusted_text::escape_line(&volume),
                 untrusted_text::escape_line(&path)
             )?;

@@ -236,6 +236,8 @@ struct CommandContext<'a> {
     /// The folder in which the command was run.
     folder: &'a std::path::Path,
     json: bool,
+    /// Whether the output goes to a terminal.
+    terminal: bool,
     input: &'a mut dyn Read,
     out: &'a mut dyn Write,
     errors: &'a mut dyn Write,
@@ -247,6 +249,11 @@ impl CommandContext<'_> {
     /// Prints what a command has done: as JSON for programs, otherwise as a line of text.
     fn print_result(&mut self, json: &serde_json::Value, line: impl std::fmt::Display) -> std::io::Result<()> {
         if self.json { writeln!(self.out, "{json}") } else { writeln!(self.out, "{line}") }
+    }
+
+    /// Tells a person why a list is empty. For programs, an empty list is the answer.
+    fn explain_empty_list(&mut self, is_empty: bool, line: &str) -> std::io::Result<()> {
+        if is_empty && self.terminal && !self.json { writeln!(self.out, "{line}") } else { Ok(()) }
     }
 }
 
@@ -327,7 +334,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
-                eprintln!("tracebook: {}", untrusted_text::escape_block(&refusal.why));
+                eprintln!("tracebook: {}", untrusted_text::escape_block(&io_reason(&refusal.why)));
             }
             refusal.code
         }
@@ -376,6 +383,9 @@ fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
     if named.as_ref().is_some_and(|named| named.as_os_str().is_empty()) {
         return Err(CliError::usage("--workspace is empty; name the folder of a workspace"));
     }
+    if let Some(file) = named.as_ref().filter(|named| named.is_file()) {
+        return Err(CliError::usage(format!("a workspace is a folder, and this is a file: {}", file.display())));
+    }
     named
         .or_else(host::default_folder)
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
@@ -421,7 +431,7 @@ fn run_command_line(
             None => open_window(&folder, WindowStart { path: None, is_safe }, hooks),
         };
     };
-    parse::refuse_empty_paths(name, args)?;
+    parse::refuse_empty_paths(args)?;
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
     let mut out = TerminalWriter::new(&mut plain, ScreenForm::for_command(name, args, json, terminal));
@@ -498,6 +508,9 @@ fn run_command_line(
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import" | "capture");
+    if create {
+        maintenance::refuse_notes_folder(&folder)?;
+    }
     let open = if READING_COMMANDS.contains(&name) { host::open_workspace_read_only } else { host::open_workspace };
     let mut tries = 0;
     loop {
@@ -617,12 +630,13 @@ fn run_request(
             }
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
-        parse::refuse_empty_paths(name, args)?;
+        parse::refuse_empty_paths(args)?;
         log = Some(host::logging::CommandLog::begin(name, &request.words));
         let handle = &handle.for_command()?;
         let mut out = TerminalWriter::new(out, ScreenForm::for_command(name, args, json, request.terminal));
         let out: &mut dyn Write = &mut out;
-        let mut scene = CommandContext { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
+        let (folder, terminal) = (request.folder.as_path(), request.terminal);
+        let mut scene = CommandContext { handle, folder, json, terminal, input, out, errors: &mut *errors, own };
         let code = run_subcommand(&mut scene, name, args)?;
         scene.out.flush()?;
         Ok(code)
@@ -630,7 +644,7 @@ fn run_request(
     let code = done.unwrap_or_else(|refusal| {
         if !refusal.why.is_empty() {
             // Even if standard error is closed, the exit code reports the failure.
-            let _ = writeln!(errors, "tracebook: {}", refusal.why);
+            let _ = writeln!(errors, "tracebook: {}", io_reason(&refusal.why));
         }
         refusal.code
     });
@@ -750,6 +764,7 @@ fn open_window(folder: &Path, start: WindowStart, hooks: ProgramHooks) -> Result
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
+    maintenance::refuse_notes_folder(folder)?;
     let driver = served::open_released(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     if driver.serve_requests(serve_request).is_err() {
         tracing::warn!("there is no local socket; commands wait until the window is closed");

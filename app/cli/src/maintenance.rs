@@ -22,6 +22,7 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
     if host::workspace_exists(folder) {
         return Err(CliError::usage(format!("there is a workspace already: {}", folder.display())));
     }
+    refuse_notes_folder(folder)?;
     let driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let place = driver.folder().to_owned();
     let sample = if args.sample {
@@ -41,6 +42,18 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
         writeln!(out, "made a workspace: {}", place.display())?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Refuses to make a workspace in a folder of notes: its files would lie among them, and the folder could no longer be
+/// opened as a volume.
+pub(super) fn refuse_notes_folder(folder: &Path) -> Result<(), CliError> {
+    if host::workspace_exists(folder) || !copy::holds_file_ending(folder, ".md") {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "a workspace is a folder of its own, and this one holds notes; `tracebook open` opens it as a volume: {}",
+        folder.display()
+    )))
 }
 
 /// Command that builds Tracebook with all features.

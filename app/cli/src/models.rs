@@ -1,6 +1,6 @@
 //! `index models|use|reranker|pause|resume`: the sentence model for semantic search.
 
-use super::{CliError, CommandContext, EXIT_DONE};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use engine::{Command, Settings};
 use host::search::{
     EmbedderChoice, EmbedderChoiceError, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers,
@@ -88,7 +88,7 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     if let Err(why) = whole {
         let old = before.choice.to_string();
         update_settings(scene, move |settings| settings.embedder = old)?;
-        return Err(CliError::workspace(format!("{why}; {} stays in use", before.choice)));
+        return Err(CliError { code: EXIT_FAILED, why: format!("{why}; {} stays in use", before.choice) });
     }
     super::search::print_index_status(scene)
 }

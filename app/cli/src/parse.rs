@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 pub(super) const PATH_MARK: &str = "--";
 
 /// Arguments that name a file or folder, in any subcommand that has them.
-const PATH_ARGUMENTS: [&str; 13] = [
+const PATH_ARGUMENTS: [&str; 14] = [
     "BACKUP",
     "DEST",
     "DIR",
     "FOLDER",
+    "PATH",
     "certificate",
     "folder",
     "hub",
@@ -135,9 +136,9 @@ pub(super) fn needed<'a>(value: Option<&'a str>, name: &str) -> Result<&'a str, 
 }
 
 /// Refuses an empty path, which is what a script gives whose variable isn't set: the current folder would be taken.
-pub(super) fn refuse_empty_paths(command: &str, args: &ArgMatches) -> Result<(), CliError> {
+pub(super) fn refuse_empty_paths(args: &ArgMatches) -> Result<(), CliError> {
     for id in args.ids().map(clap::Id::as_str) {
-        if !PATH_ARGUMENTS.contains(&id) && (command, id) != ("import", "PATH") {
+        if !PATH_ARGUMENTS.contains(&id) {
             continue;
         }
         let Ok(Some(mut given)) = args.try_get_many::<String>(id) else { continue };

@@ -83,7 +83,13 @@ const COMPATIBLE_KIND: &str = "compatible";
 
 /// Builds a new provider from the arguments, without its key.
 fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError> {
-    let name = needed(args.name.as_deref(), "NAME")?;
+    let kinds = || KEYED_PROVIDERS.iter().chain(&LOCAL_SERVERS).map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+    let name = args.name.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| {
+        CliError::usage(format!(
+            "say which: tracebook providers add NAME, with one of {}, or any name and --base-url",
+            kinds()
+        ))
+    })?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !name.chars().all(fits) || name.len() > 64 {
         return Err(CliError::usage(format!("a provider's name has letters, digits, - and _, unlike “{name}”")));
@@ -98,9 +104,7 @@ fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError
             return Err(CliError::usage("give its address: --base-url http://127.0.0.1:8080/v1"));
         }
         (None, _) => {
-            let kinds =
-                KEYED_PROVIDERS.iter().chain(&LOCAL_SERVERS).map(|kind| kind.name).collect::<Vec<_>>().join(", ");
-            return Err(CliError::usage(format!("--kind is {kinds} or {COMPATIBLE_KIND}, not “{word}”")));
+            return Err(CliError::usage(format!("--kind is {} or {COMPATIBLE_KIND}, not “{word}”", kinds())));
         }
     };
     if let Some(address) = &args.base_url {

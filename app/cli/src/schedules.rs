@@ -90,6 +90,8 @@ fn list_schedules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let mut all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     all.sort_by(|(_, one), (_, other)| (one.next, &one.name).cmp(&(other.next, &other.name)));
+    let none = "No schedules. `tracebook schedule add \"0 9 * * 1-5\" \"What to do\"` adds one.";
+    scene.explain_empty_list(all.is_empty(), none)?;
     for (id, one) in &all {
         if scene.json {
             writeln!(scene.out, "{}", schedule_json(*id, one))?;

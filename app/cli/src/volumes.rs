@@ -360,6 +360,7 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
         writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
         return Ok(EXIT_DONE);
     }
+    scene.explain_empty_list(rows.is_empty(), "No files yet. `tracebook open FOLDER` opens a folder of notes.")?;
     let mut volume = String::new();
     for row in rows {
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();

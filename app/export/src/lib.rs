@@ -90,9 +90,13 @@ pub struct ExportReport {
 
 /// Returns a message about characters that no font has.
 pub fn missing_glyphs_message(missing: &[char]) -> String {
-    let some: String = missing.iter().take(12).flat_map(|letter| [*letter, ' ']).collect();
-    let more = if missing.len() > 12 { "and others " } else { "" };
-    format!("no font of this system has the letters {some}{more}: they are boxes in the document")
+    let some: Vec<String> = missing.iter().take(12).map(char::to_string).collect();
+    let more = if missing.len() > 12 { " and others" } else { "" };
+    format!(
+        "no font of this system has the letters {}{more}, so they are boxes in the document; install a font that has \
+         them",
+        some.join(" ")
+    )
 }
 
 /// Counts a volume's files below a folder.

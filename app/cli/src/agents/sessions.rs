@@ -66,6 +66,7 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &SessionsArgume
         }
         let mut all = all;
         all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
+        scene.explain_empty_list(all.is_empty(), "No sessions yet. `tracebook ask TEXT` begins one.")?;
         for (id, line) in all {
             if scene.json {
                 let mut value = serde_json::to_value(&line).unwrap_or_default();

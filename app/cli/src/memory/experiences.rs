@@ -219,11 +219,12 @@ fn add_experience(
     text: String,
 ) -> Result<u8, CliError> {
     let outcome = args.outcome.clone().unwrap_or_else(|| "success".to_owned());
-    let final_outcome = RunOutcome::from_name(&outcome)
-        .ok_or_else(|| CliError::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
+    let final_outcome = RunOutcome::from_name(&outcome).ok_or_else(|| {
+        CliError::usage(format!("--outcome is success, failure or success_with_recovery, not “{outcome}”"))
+    })?;
     let word = args.tier.clone().unwrap_or_else(|| "long_term".to_owned());
     let tier = MemoryTier::from_name(&word)
-        .ok_or_else(|| CliError::usage("--tier is episodic, short_term or long_term".to_owned()))?;
+        .ok_or_else(|| CliError::usage(format!("--tier is episodic, short_term or long_term, not “{word}”")))?;
     let volume = super::super::agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     let project = all.iter().find(|project| project.id == volume);
     let project = project.ok_or_else(|| CliError::usage("say in which project: --project NAME"))?;
