@@ -4,6 +4,7 @@
 mod acp;
 #[cfg(target_os = "linux")]
 mod acp_programs;
+mod advice;
 mod agent_settings;
 mod agent_socket;
 pub(crate) mod agents;

@@ -530,7 +530,7 @@ fn run_command_line(
                     )));
                 }
                 // The owner ended between the check of the lock and the call: the lock is free now.
-                Err(SocketError::NotStarted(error)) if tries >= 20 => {
+                Err(SocketError::NotStarted(error)) if tries >= 20 || error.kind() == std::io::ErrorKind::TimedOut => {
                     return Err(CliError::workspace(format!(
                         "the program that has the workspace open does not answer ({}); close it and try again",
                         io_reason(&error)
@@ -561,7 +561,7 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     }
     let reads_only = driver.read_only_reason().map(ToOwned::to_owned);
     if let Some(why) = &reads_only {
-        eprintln!("tracebook: read without keeping anything of it: {}", untrusted_text::escape_line(why));
+        eprintln!("tracebook: the workspace is only read, nothing is kept: {}", untrusted_text::escape_line(why));
     }
     for problem in driver.session().problems() {
         eprintln!("tracebook: {}", untrusted_text::escape_line(problem));
@@ -593,6 +593,8 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
         // The usage was correct, but this workspace can't be written.
         Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.has_refused_writes() => Ok(EXIT_WORKSPACE),
         Ok(Ok(())) => Ok(code),
+        // The command has said so itself.
+        Ok(Err(_)) if code == EXIT_WORKSPACE => Ok(code),
         Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
         Err(_) => Err(CliError::workspace("the session failed; what was acknowledged is on disk")),
     }

@@ -572,3 +572,18 @@ fn export_pages(
     }
     Ok(done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::missing_glyphs_message;
+
+    #[test]
+    fn missing_letters_are_named_with_what_to_do() {
+        let said = missing_glyphs_message(&['📅', '🔁']);
+        assert!(
+            said.starts_with("no font of this system has the letters 📅 🔁, so ") && said.contains("install a font")
+        );
+        let many: Vec<char> = ('a'..='z').collect();
+        assert!(missing_glyphs_message(&many).contains("k l and others, so "));
+    }
+}
