@@ -29,8 +29,14 @@ const PATH_ARGUMENTS: [&str; 14] = [
     "write",
 ];
 
-/// Returns the grammar for clap.
+/// Returns the grammar for clap, with a line about each subcommand.
 pub fn build_grammar() -> Command {
+    grammar_with(|line, _| line)
+}
+
+/// Returns the grammar for clap. `about` chooses what is said of a subcommand: its line, or its whole text. That isn't
+/// clap's long help, which puts an empty line between all options.
+fn grammar_with(about: fn(&'static str, &'static str) -> &'static str) -> Command {
     let mut grammar = Command::new("tracebook")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A notebook that remembers: notes, tasks and Python cells in plain Markdown files")
@@ -52,8 +58,8 @@ pub fn build_grammar() -> Command {
     for command in COMMANDS {
         let Some(line) = &command.line else { continue };
         let summary = help::subcommand_help(line.name).map_or(command.help, |entry| entry.summary);
-        let mut words =
-            Command::new(line.name).about(summary).long_about(command.help).after_help(help::examples(line.name));
+        let mut words = Command::new(line.name).about(about(summary, command.help));
+        words = words.after_help(help::examples(line.name));
         for arg in line.args {
             let made = Arg::new(arg.name).help(arg.help);
             words = words.arg(match arg.form {
@@ -90,7 +96,8 @@ pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
 }
 
 fn parse_words(words: &[String]) -> Result<ArgMatches, clap::Error> {
-    build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
+    let grammar = grammar_with(|_, text| text);
+    grammar.try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
 }
 
 /// Returns where the `--` of `git log` and `git diff` is, which stands between revisions and files. For other commands,

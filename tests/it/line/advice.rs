@@ -112,3 +112,26 @@ fn an_owner_that_was_stopped_is_said() {
     assert!(house.run(&["ls"]).good().text().contains("a.md"));
     owner.end();
 }
+
+/// The help of a subcommand says what it does in full, without an empty line between all options.
+#[test]
+fn the_help_of_a_subcommand_is_short_enough_to_be_read() {
+    let house = House::new();
+    for (name, about) in [
+        ("git", "OWNER/NAME is a repository of GitHub"),
+        ("ask", "It asks before it does anything risky."),
+        ("hub", "`share` sets who may read or write a volume."),
+        ("tasks", "Independent tasks run in parallel."),
+        ("kernels", "or a Jupyter kernel with all your rights."),
+    ] {
+        let text = house.run(&["help", name]).good().text();
+        let (one_line, options) = text.split_once("\nOptions:\n").unwrap_or_else(|| panic!("{text}"));
+        let one_line = one_line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(one_line.contains(about), "{name}: {text}");
+        let (options, _) = options.split_once("\n\nExamples:\n").unwrap_or_else(|| panic!("{text}"));
+        assert!(!options.contains("\n\n"), "{name}: {text}");
+    }
+    let completions = house.run(&["completions", "zsh"]).good().text();
+    assert!(completions.contains("See, commit, push and pull changes"), "a line for each subcommand");
+    assert!(!completions.contains("A merge or pull with conflicts is undone"));
+}
