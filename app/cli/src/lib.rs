@@ -221,8 +221,7 @@ impl From<std::io::Error> for CliError {
 impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
         match error {
-            // A missing workspace is the user's typo, not damage.
-            OpenError::Disk(store::disk::DiskError::Missing { .. }) => CliError::usage(error.to_string()),
+            OpenError::Disk(store::disk::DiskError::Missing { ref path }) => maintenance::no_workspace(path, &error),
             OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => {
                 CliError::workspace(error.to_string())
             }

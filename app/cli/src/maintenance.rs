@@ -44,6 +44,17 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
     Ok(EXIT_DONE)
 }
 
+/// Returns the error for a folder without a workspace. That is the user's typo, not damage, unless nobody can look.
+pub(super) fn no_workspace(folder: &Path, error: &OpenError) -> CliError {
+    match copy::folder_refusal(folder) {
+        Some(why) => CliError::workspace(format!(
+            "the folder can't be read ({why}); change its permissions or use another workspace: {}",
+            folder.display()
+        )),
+        None => CliError::usage(error),
+    }
+}
+
 /// Refuses to make a workspace in a folder of notes: its files would lie among them, and the folder could no longer be
 /// opened as a volume.
 pub(super) fn refuse_notes_folder(folder: &Path) -> Result<(), CliError> {

@@ -135,3 +135,18 @@ fn the_help_of_a_subcommand_is_short_enough_to_be_read() {
     assert!(completions.contains("See, commit, push and pull changes"), "a line for each subcommand");
     assert!(!completions.contains("A merge or pull with conflicts is undone"));
 }
+
+/// `import` makes a volume *Notes*, and many have a folder *notes*: each of both has to be reachable by its name.
+#[cfg(target_os = "linux")]
+#[test]
+fn volumes_whose_names_differ_in_case_are_told_apart() {
+    let house = House::with(&[("a.md", "lower\n")]);
+    house.write("Notes/a.md", b"upper\n");
+    house.run(&["open", "Notes"]).good();
+    for (name, text) in
+        [("notes:a", "lower\n"), ("notes:A.md", "lower\n"), ("Notes:a", "upper\n"), ("Notes:A", "upper\n")]
+    {
+        assert_eq!(house.run(&["cat", name]).good().text(), text, "{name}");
+    }
+    house.run(&["cat", "NOTES:a"]).refused(2, "fits several notes, name one: Notes:a.md, notes:a.md");
+}

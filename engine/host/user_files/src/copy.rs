@@ -42,6 +42,12 @@ pub fn is_kernel_interface(_path: &Path) -> bool {
     false
 }
 
+/// Returns why this user may not list a folder; `None` if that isn't what hinders it.
+pub fn folder_refusal(path: &Path) -> Option<String> {
+    let error = std::fs::read_dir(path).err()?;
+    (error.kind() == io::ErrorKind::PermissionDenied).then(|| io_reason(&error))
+}
+
 /// Returns whether a folder has a file itself whose name ends so.
 pub fn holds_file_ending(folder: &Path, ending: &str) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
