@@ -170,7 +170,7 @@ pub(super) fn set_paused(scene: &mut CommandContext<'_>, paused: bool) -> Result
     let said = if paused {
         "Search by meaning is paused: new passages are found by their words alone."
     } else {
-        "Search by meaning goes on."
+        "Search by meaning continues."
     };
     scene.print_result(&json!({"paused": paused}), said)?;
     Ok(EXIT_DONE)

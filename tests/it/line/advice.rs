@@ -70,6 +70,7 @@ fn an_error_says_what_the_command_takes() {
         (&["providers", "add"], "tracebook providers add NAME, with one of "),
         (&["memory", "add", "a b c", "--tier", "x"], "not “x”"),
         (&["mv", "a", ""], "PATH is empty"),
+        (&["base", "a.md"], "there is no collection “a.md”; its file ends in .base"),
     ] {
         house.run(words).refused(2, about);
     }
