@@ -338,6 +338,26 @@ fn find_volume<'a>(session: &'a Session, name: &str) -> Option<&'a Volume> {
     session.volumes().find(is_exact).or_else(any_case)
 }
 
+/// Finds a project, a volume with a folder, by its name or its folder, or the only one whose name differs in its case
+/// only.
+pub(super) fn find_project(session: &Session, name: &str) -> Result<DocId, CliError> {
+    let all: Vec<&Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+    let is_exact = |volume: &&&Volume| {
+        volume.name == name || volume.root.as_deref().is_some_and(|root| root == std::path::Path::new(name))
+    };
+    let mut similar = all.iter().filter(|volume| volume.name.eq_ignore_ascii_case(name));
+    let similar = similar.next().filter(|_| similar.next().is_none());
+    let found = all.iter().find(is_exact).or(similar);
+    found.map(|volume| volume.id).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
+        let there = match names.as_slice() {
+            [] => "open a folder first: tracebook open FOLDER".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        CliError::usage(format!("there is no project “{name}”; {there}"))
+    })
+}
+
 /// Resolves a name to a volume; without a name, returns the first one.
 pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
     wait_for_volumes(scene, false)?;

@@ -189,18 +189,7 @@ pub(crate) fn resolve_agent_volume(
     scene.handle.read(move |session| {
         let all: Vec<&engine::Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
         if let Some(name) = named {
-            let fits = |volume: &&&engine::Volume| {
-                volume.name == name || volume.root.as_deref().is_some_and(|root| root == std::path::Path::new(&name))
-            };
-            // The only one whose name differs in its case, as for --volume.
-            let mut similar = all.iter().filter(|volume| volume.name.eq_ignore_ascii_case(&name));
-            let similar = similar.next().filter(|_| similar.next().is_none());
-            return all
-                .iter()
-                .find(fits)
-                .or(similar)
-                .map(|volume| volume.id)
-                .ok_or_else(|| unknown_project(&name, all.iter().map(|volume| volume.name.as_str()).collect()));
+            return resolve::find_project(session, &name);
         }
         if let Some((volume, _)) = note.and_then(|note| session.locate_file(note)) {
             return Ok(volume);
@@ -213,15 +202,6 @@ pub(crate) fn resolve_agent_volume(
             (None, _) => Err(CliError::usage("say in which project: --project NAME; `tracebook ls` shows them")),
         }
     })?
-}
-
-/// Says that there's no project with a name, and which there are.
-fn unknown_project(name: &str, known: Vec<&str>) -> CliError {
-    let there = match known.as_slice() {
-        [] => "open a folder first: tracebook open FOLDER".to_owned(),
-        known => format!("there are: {}", known.join(", ")),
-    };
-    CliError::usage(format!("there is no project “{name}”; {there}"))
 }
 
 /// Prints what a run does until it ends, and prompts the user for decisions if there is one.

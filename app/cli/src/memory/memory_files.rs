@@ -1,6 +1,6 @@
 //! Reads and writes the notes of memory.
 
-use super::super::{CliError, CommandContext, agents, resolve};
+use super::super::{CliError, CommandContext, resolve};
 use agent::memory::trace::RunTrace;
 use agent::memory::{ProjectMemory, StoredTrace};
 use engine::{Command, Session};
@@ -36,7 +36,10 @@ pub(super) fn load_projects(
         let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), session.memory_home(volume.id)?));
         session.volumes().filter_map(one).collect()
     })?;
-    let only = named.map(|name| agents::resolve_agent_volume(scene, Some(name.to_owned()), None)).transpose()?;
+    let only = match named.map(ToOwned::to_owned) {
+        Some(name) => Some(scene.handle.read(move |session| resolve::find_project(session, &name))??),
+        None => None,
+    };
     let wanted = all.into_iter().filter(|(id, ..)| only.is_none_or(|only| only == *id));
     let read = |(id, name, (home, root)): (DocId, String, (DocId, PathBuf))| {
         let memory = project_memory::read_project_memory(&root, &project_memory::memory_folders(&root));
