@@ -151,7 +151,8 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
     if !name.is_empty() {
         OnnxRuntime::find(wanted.library.as_deref()).map_err(|why| CliError::usage(why.to_string()))?;
         let fetched = name.clone();
-        run_with_progress(scene, move |search| search.download_reranker(&fetched))?.map_err(CliError::workspace)?;
+        let downloaded = run_with_progress(scene, move |search| search.download_reranker(&fetched))?;
+        downloaded.map_err(|why| CliError { code: EXIT_FAILED, why: why.to_string() })?;
     }
     let said = if name.is_empty() {
         "No model reranks the best hits.".to_owned()
