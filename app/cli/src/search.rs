@@ -331,13 +331,13 @@ pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, C
     } else {
         writeln!(
             scene.out,
-            "{}, {}, {}; {} still to read; {} of {} found by meaning",
+            "{}, {}, {}; {} still to read; {} of {} passages are found by meaning",
             counted(counts.notes, "note"),
             counted(counts.passages, "passage"),
             counted(counts.bytes, "byte"),
             fresh.waiting,
             counts.embedded,
-            counted(counts.meanings, "passage")
+            counts.meanings
         )?;
         let paused = if fresh.paused { "; paused" } else { "" };
         match &fresh.pending_model {
