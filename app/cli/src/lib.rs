@@ -9,6 +9,7 @@ mod attachments;
 mod capture;
 mod cells;
 mod collection_view;
+mod command_context;
 mod components;
 mod consolidation;
 mod devices;
@@ -70,6 +71,7 @@ mod yes_no_question;
 
 use arguments::typed;
 use clap::ArgMatches;
+use command_context::CommandContext;
 use export::error::ExportError;
 use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
@@ -226,33 +228,6 @@ impl From<OpenError> for CliError {
                 CliError::workspace(error.to_string())
             }
         }
-    }
-}
-
-/// Context of a running command.
-struct CommandContext<'a> {
-    handle: &'a Handle,
-    /// The folder in which the command was run.
-    folder: &'a std::path::Path,
-    json: bool,
-    /// Whether the output goes to a terminal.
-    terminal: bool,
-    input: &'a mut dyn Read,
-    out: &'a mut dyn Write,
-    errors: &'a mut dyn Write,
-    /// Whether the input is this process's own.
-    own: bool,
-}
-
-impl CommandContext<'_> {
-    /// Prints what a command has done: as JSON for programs, otherwise as a line of text.
-    fn print_result(&mut self, json: &serde_json::Value, line: impl std::fmt::Display) -> std::io::Result<()> {
-        if self.json { writeln!(self.out, "{json}") } else { writeln!(self.out, "{line}") }
-    }
-
-    /// Tells a person why a list is empty. For programs, an empty list is the answer.
-    fn explain_empty_list(&mut self, is_empty: bool, line: &str) -> std::io::Result<()> {
-        if is_empty && self.terminal && !self.json { writeln!(self.out, "{line}") } else { Ok(()) }
     }
 }
 
