@@ -4,11 +4,13 @@
 mod acp;
 #[cfg(target_os = "linux")]
 mod acp_programs;
+mod advice;
 mod agent_settings;
 mod agent_socket;
 pub(crate) mod agents;
 mod agents_elsewhere;
 mod answers;
+mod answers_for_programs;
 #[cfg(target_os = "linux")]
 mod browser;
 mod companion;

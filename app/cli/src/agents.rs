@@ -14,6 +14,7 @@ pub(super) use tools::cmd_tools;
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
+use crate::plurals::counted;
 use crate::web_browser::open_page;
 use agent::budget::usage_so_far;
 use agent::run_result::{RecordedRun, RunMetrics, RunResult};
@@ -41,11 +42,12 @@ fn resolve_id_prefix(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -
     // Search results refer to them as `run-0123abcd#step`.
     let wanted = word.split('#').next().unwrap_or(word).to_lowercase();
     let wanted = wanted.strip_prefix(&format!("{what}-")).unwrap_or(&wanted).to_owned();
-    let fitting: Vec<DocId> = ids.filter(|id| id.to_string().starts_with(&wanted)).collect();
+    // Every id begins with nothing: an empty word would mean the only one there is.
+    let fitting: Vec<DocId> = ids.filter(|id| !wanted.is_empty() && id.to_string().starts_with(&wanted)).collect();
     match fitting.as_slice() {
         [one] => Ok(*one),
-        [] => Err(CliError::usage(format!("there is no {what} {word}; `tracebook {what}s` lists them"))),
-        _ => Err(CliError::usage(format!("several {what}s begin with {word}; give more of it"))),
+        [] => Err(CliError::usage(format!("there is no {what} “{word}”; `tracebook {what}s` lists them"))),
+        _ => Err(CliError::usage(format!("several {what}s begin with “{word}”; give more of the id"))),
     }
 }
 
@@ -164,6 +166,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
             runs.map(|(id, line)| (id, line.clone(), elsewhere(session, line))).collect()
         })?;
         all.sort_by_key(|(_, line, _)| std::cmp::Reverse(line.start_time));
+        scene.explain_empty_list(all.is_empty(), "No runs yet. `tracebook ask TEXT` starts one.")?;
         for (id, line, elsewhere) in all {
             if scene.json {
                 let mut value = serde_json::to_value(&line).unwrap_or_default();
@@ -299,9 +302,9 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
     let spent = about.spent;
     writeln!(
         scene.out,
-        "{}, {} model calls, {} tokens read, {} written, {}",
+        "{}, {}, {} tokens read, {} written, {}",
         format_time(about.start_time),
-        about.iteration,
+        counted(about.iteration, "model call"),
         spent.input_tokens,
         spent.output_tokens,
         format_cost(spent.cost)
@@ -586,7 +589,8 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         for (run, approval) in &found {
             print_approval(scene, *run, approval)?;
         }
-        program_requests::list_requests(scene, query.as_deref())?;
+        let listed = program_requests::list_requests(scene, query.as_deref())?;
+        scene.explain_empty_list(found.is_empty() && listed == 0, "Nothing waits for your approval.")?;
         return Ok(EXIT_DONE);
     };
     if program_requests::decide_request(scene, word, args)? {

@@ -110,6 +110,7 @@ fn list_attachments(scene: &mut CommandContext<'_>, args: &AttachmentsArguments)
         writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
         return Ok(EXIT_DONE);
     }
+    scene.explain_empty_list(places.is_empty(), "No attachments. `tracebook attachments put PATH` writes one.")?;
     for place in places {
         let (volume, path) = (untrusted_text::escape_line(&place.volume), untrusted_text::escape_line(&place.path));
         writeln!(scene.out, "{:>12} bytes  {volume}:{path}", place.bytes)?;

@@ -20,10 +20,7 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     let mut text = args.text.clone();
     let attached = args.attach.as_deref().map(|name| read_attachment(scene, name)).transpose()?;
     if text == "-" && attached.is_none() {
-        text.clear();
-        if scene.input.take(MAX_CAPTURE_BYTES).read_to_string(&mut text).is_err() {
-            return Err(CliError::usage("standard input is not UTF-8 text"));
-        }
+        text = crate::parse::read_text_input(scene.input, MAX_CAPTURE_BYTES)?;
     }
     let text = text.trim().to_owned();
     if text.is_empty() && attached.is_none() {

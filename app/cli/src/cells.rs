@@ -44,7 +44,11 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
         writeln!(scene.out, "{}", json!({"mode": mode.as_str(), "cells": found}))?;
         return Ok(EXIT_DONE);
     }
-    writeln!(scene.out, "a run: {}", reactivity_description(mode))?;
+    if found.is_empty() {
+        writeln!(scene.out, "The note has no cells.")?;
+        return Ok(EXIT_DONE);
+    }
+    writeln!(scene.out, "{}", reactivity_description(mode))?;
     for cell in found {
         let list = |key: &str| {
             let names = cell[key].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -52,7 +56,7 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
         };
         let stale = cell["stale"].as_str().map(|why| format!(", stale: {why}")).unwrap_or_default();
         writeln!(scene.out, "cell {}{stale}", cell["cell"])?;
-        for (what, names) in [("binds", list("binds")), ("changes", list("changes"))] {
+        for (what, names) in [("sets", list("binds")), ("changes", list("changes"))] {
             if !names.is_empty() {
                 writeln!(scene.out, "  {what} {names}")?;
             }
@@ -100,9 +104,9 @@ fn set_widget(scene: &mut CommandContext<'_>, note: DocId, setting: &str) -> Res
 
 fn reactivity_description(mode: Reactivity) -> &'static str {
     match mode {
-        Reactivity::Manual => "concerns no other cell (manual)",
-        Reactivity::Marks => "marks what depends on it (stale marks)",
-        Reactivity::Automatic => "runs what depends on it (automatic)",
+        Reactivity::Manual => "Running a cell marks and runs no other one (--mode manual).",
+        Reactivity::Marks => "Running a cell marks results that depend on it as stale (--mode stale).",
+        Reactivity::Automatic => "Running a cell also runs those that depend on it (--mode automatic).",
     }
 }
 

@@ -24,7 +24,8 @@ fn find_collection(session: &Session, word: &str) -> Option<(DocId, DocId, Confi
     });
     let near = || {
         session.volumes().find_map(|volume| {
-            let row = volume.files.get(word).or_else(|| volume.files.values().find(|row| named(&row.path)))?;
+            let exact = volume.files.get(word).filter(|row| row.kind == FileKind::Collection);
+            let row = exact.or_else(|| volume.files.values().find(|row| named(&row.path)))?;
             Some((volume, row))
         })
     };

@@ -117,6 +117,7 @@ fn list_components(scene: &mut CommandContext<'_>, found: &[FoundComponent]) -> 
         writeln!(scene.out, "{}", Value::from(rows))?;
         return Ok(EXIT_DONE);
     }
+    scene.explain_empty_list(found.is_empty(), "No components. Agents propose them as components/NAME.json.")?;
     for one in found {
         let (volume, path) = (untrusted_text::escape_line(&one.place.volume), &one.place.path);
         let short = one.id.get(..SHORT_ID_CHARS).unwrap_or_default();

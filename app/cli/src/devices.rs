@@ -38,6 +38,7 @@ pub(super) fn cmd_devices(args: &DevicesArguments, json: bool, out: &mut dyn Wri
         "revoke" => revoke_device(&devices, of_hub, word()?, json, out),
         "name" => {
             let (word, new) = (word()?, args.name.as_ref());
+            let new = new.filter(|new| !new.trim().is_empty());
             let new = new.ok_or_else(|| CliError::usage("which name? `tracebook devices name DEVICE NAME`"))?;
             if word == "this" && !of_hub {
                 let own = load_or_create_device_key().map_err(device_error)?.0.id();

@@ -11,7 +11,6 @@ use engine::{Command, Session, Volume};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::DocId;
 use store::disk::FileRow;
@@ -102,8 +101,7 @@ fn publish_event(scene: &mut CommandContext<'_>, args: &EventsArguments, kind: &
     let kind = published_kind(kind).map_err(|why| CliError::usage(why.to_string()))?;
     let mut text = args.data.clone().unwrap_or_else(|| "null".to_owned());
     if text == "-" {
-        text.clear();
-        scene.input.take(MAX_JSON_INPUT_BYTES).read_to_string(&mut text)?;
+        text = crate::parse::read_text_input(scene.input, MAX_JSON_INPUT_BYTES)?;
     }
     let data: Value = serde_json::from_str(&text).map_err(|error| {
         CliError::usage(format!(

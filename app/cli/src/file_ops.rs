@@ -3,6 +3,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::{MvArguments, RestoreNoteArguments, RmArguments, TrashArguments};
+use crate::plurals::counted;
 use engine::{Command, Session};
 use std::time::Duration;
 use store::DocId;
@@ -129,7 +130,7 @@ pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Resu
 pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     wait_for_links(scene)?;
     perform_move(scene, Command::UndoMove)?;
-    writeln!(scene.out, "undone")?;
+    scene.print_result(&serde_json::json!({"undone": true}), "undone")?;
     Ok(EXIT_DONE)
 }
 
@@ -138,7 +139,8 @@ pub(super) fn cmd_follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError>
     wait_for_links(scene)?;
     let notes = scene.handle.read(Session::count_outdated_link_notes)?;
     perform_move(scene, Command::FollowRenamed)?;
-    writeln!(scene.out, "links follow in {notes} {}", if notes == 1 { "note" } else { "notes" })?;
+    let line = format!("links follow in {}", counted(notes, "note"));
+    scene.print_result(&serde_json::json!({"notes": notes}), line)?;
     Ok(EXIT_DONE)
 }
 
@@ -200,7 +202,9 @@ pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &TrashArguments) -
         delete_from_trash(scene, files)?;
         return Ok(EXIT_DONE);
     }
-    for (id, volume, path, at) in list_trash(scene)? {
+    let files = list_trash(scene)?;
+    scene.explain_empty_list(files.is_empty(), "The trash is empty.")?;
+    for (id, volume, path, at) in files {
         let when = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
         if scene.json {
             let row = serde_json::json!({"id": id, "volume": volume, "path": path, "deleted": when});
@@ -208,7 +212,8 @@ pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &TrashArguments) -
         } else {
             writeln!(
                 scene.out,
-                "{when}  {}:{}",
+                "{}  {}:{}",
+                super::agents::format_time(at),
                 untrusted_text::escape_line(&volume),
                 untrusted_text::escape_line(&path)
             )?;

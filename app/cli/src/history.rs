@@ -203,7 +203,12 @@ fn resolve_change_count(story: Option<&NoteHistory>, word: &str) -> Result<usize
         found.next().is_none().then_some(first.0 + 1)
     };
     number.or_else(by_hash).ok_or_else(|| {
-        CliError::usage(format!("there is no change “{word}”; `tracebook history NOTE` lists {}", moments.len()))
+        let known = match moments.len() {
+            0 => "the note hasn't been changed here yet".to_owned(),
+            1 => "`tracebook history NOTE` lists the only one".to_owned(),
+            count => format!("`tracebook history NOTE` lists all {count}"),
+        };
+        CliError::usage(format!("there is no change “{word}”; {known}"))
     })
 }
 

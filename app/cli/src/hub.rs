@@ -176,7 +176,9 @@ fn set_share(folder: &Path, args: &HubArguments, json: bool, out: &mut dyn Write
         }
         (volume, device) => {
             let id = volume.parse().map_err(|_| {
-                CliError::usage(format!("“{volume}” is no volume's id, as `tracebook ls --json` shows it; or `all`"))
+                CliError::usage(format!(
+                    "“{volume}” isn't the id of a volume, which `tracebook volumes --json` shows; or write all"
+                ))
             })?;
             let default = policy.default;
             let entry =

@@ -226,7 +226,7 @@ fn whole_id(scene: &CommandContext<'_>, note: DocId, begins: &str) -> Result<Str
     if let Some(named) = states.states.iter().find(|state| state.name.as_deref() == Some(begins)) {
         return Ok(named.state.clone());
     }
-    let mut fitting = states.states.iter().filter(|state| state.state.starts_with(begins));
+    let mut fitting = states.states.iter().filter(|state| !begins.is_empty() && state.state.starts_with(begins));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one.state.clone()),
         (Some(_), Some(_)) => Err(CliError::usage(format!("several states begin with {begins}; give more of its id"))),

@@ -9,6 +9,7 @@ mod attachments;
 mod capture;
 mod cells;
 mod collection_view;
+mod command_context;
 mod components;
 mod consolidation;
 mod devices;
@@ -45,6 +46,7 @@ mod output_files;
 mod package_commands;
 pub mod parse;
 mod platform_values;
+mod plurals;
 mod providers;
 mod recall_options;
 mod resolve;
@@ -69,6 +71,7 @@ mod yes_no_question;
 
 use arguments::typed;
 use clap::ArgMatches;
+use command_context::CommandContext;
 use export::error::ExportError;
 use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
@@ -236,33 +239,19 @@ impl From<std::io::Error> for CliError {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return CliError { code: EXIT_DONE, why: String::new() };
         }
-        CliError { code: EXIT_FAILED, why: format!("standard output or input ended early ({})", io_reason(&error)) }
+        CliError { code: EXIT_FAILED, why: format!("can't write the output or read the input ({})", io_reason(&error)) }
     }
 }
 
 impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
         match error {
-            // A missing workspace is the user's typo, not damage.
-            OpenError::Disk(store::disk::DiskError::Missing { .. }) => CliError::usage(error.to_string()),
+            OpenError::Disk(store::disk::DiskError::Missing { ref path }) => maintenance::no_workspace(path, &error),
             OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => {
                 CliError::workspace(error.to_string())
             }
         }
     }
-}
-
-/// Context of a running command.
-struct CommandContext<'a> {
-    handle: &'a Handle,
-    /// The folder in which the command was run.
-    folder: &'a std::path::Path,
-    json: bool,
-    input: &'a mut dyn Read,
-    out: &'a mut dyn Write,
-    errors: &'a mut dyn Write,
-    /// Whether the input is this process's own.
-    own: bool,
 }
 
 /// Parts of the program outside the command line.
@@ -295,7 +284,9 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
         Ok(words) => words,
         Err(word) => {
-            eprintln!("tracebook: a word is not UTF-8 text: {}", word.to_string_lossy());
+            let shown = word.to_string_lossy();
+            let shown = untrusted_text::escape_line(&shown);
+            eprintln!("tracebook: an argument is not UTF-8 text; give the file a name in UTF-8: {shown}");
             return ExitCode::from(EXIT_USAGE);
         }
     };
@@ -323,8 +314,8 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         let _ = write!(std::io::stdout(), "{}", help::full_help());
         return ExitCode::from(EXIT_DONE);
     }
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let (matches, path) = match parse::parse_with_path(&words, &here) {
+    let here = std::env::current_dir();
+    let (matches, path) = match parse::parse_with_path(&words, here.as_deref().unwrap_or(Path::new(""))) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Even if standard error is closed, the exit code reports the failure.
@@ -332,11 +323,15 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
     };
-    let code = match run_command_line(&matches, &words, (here, path), hooks) {
+    // In its place, another folder would be opened or written to.
+    let here = here.map_err(|error| {
+        CliError::usage(format!("the current folder can't be read ({}); change to another one", io_reason(&error)))
+    });
+    let code = match here.and_then(|here| run_command_line(&matches, &words, (here, path), hooks)) {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
-                eprintln!("tracebook: {}", untrusted_text::escape_block(&refusal.why));
+                eprintln!("tracebook: {}", untrusted_text::escape_block(&io_reason(&refusal.why)));
             }
             refusal.code
         }
@@ -382,6 +377,12 @@ fn run_science_kernel(_words: &[String]) -> ExitCode {
 
 fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
     let named = matches.get_one::<String>("workspace").map(PathBuf::from);
+    if named.as_ref().is_some_and(|named| named.as_os_str().is_empty()) {
+        return Err(CliError::usage("--workspace is empty; name the folder of a workspace"));
+    }
+    if let Some(file) = named.as_ref().filter(|named| named.is_file()) {
+        return Err(CliError::usage(format!("a workspace is a folder, and this is a file: {}", file.display())));
+    }
     named
         .or_else(host::default_folder)
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
@@ -427,6 +428,7 @@ fn run_command_line(
             None => open_window(&folder, WindowStart { path: None, is_safe }, hooks),
         };
     };
+    parse::refuse_empty_paths(args)?;
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
     let mut out = TerminalWriter::new(&mut plain, ScreenForm::for_command(name, args, json, terminal));
@@ -503,6 +505,9 @@ fn run_command_line(
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import" | "capture");
+    if create {
+        maintenance::refuse_notes_folder(&folder)?;
+    }
     let open = if READING_COMMANDS.contains(&name) { host::open_workspace_read_only } else { host::open_workspace };
     let mut tries = 0;
     loop {
@@ -522,7 +527,7 @@ fn run_command_line(
                     )));
                 }
                 // The owner ended between the check of the lock and the call: the lock is free now.
-                Err(SocketError::NotStarted(error)) if tries >= 20 => {
+                Err(SocketError::NotStarted(error)) if tries >= 20 || error.kind() == std::io::ErrorKind::TimedOut => {
                     return Err(CliError::workspace(format!(
                         "the program that has the workspace open does not answer ({}); close it and try again",
                         io_reason(&error)
@@ -553,7 +558,7 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     }
     let reads_only = driver.read_only_reason().map(ToOwned::to_owned);
     if let Some(why) = &reads_only {
-        eprintln!("tracebook: read without keeping anything of it: {}", untrusted_text::escape_line(why));
+        eprintln!("tracebook: the workspace is only read, nothing is kept: {}", untrusted_text::escape_line(why));
     }
     for problem in driver.session().problems() {
         eprintln!("tracebook: {}", untrusted_text::escape_line(problem));
@@ -585,6 +590,8 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
         // The usage was correct, but this workspace can't be written.
         Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.has_refused_writes() => Ok(EXIT_WORKSPACE),
         Ok(Ok(())) => Ok(code),
+        // The command has said so itself.
+        Ok(Err(_)) if code == EXIT_WORKSPACE => Ok(code),
         Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
         Err(_) => Err(CliError::workspace("the session failed; what was acknowledged is on disk")),
     }
@@ -622,11 +629,13 @@ fn run_request(
             }
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
+        parse::refuse_empty_paths(args)?;
         log = Some(host::logging::CommandLog::begin(name, &request.words));
         let handle = &handle.for_command()?;
         let mut out = TerminalWriter::new(out, ScreenForm::for_command(name, args, json, request.terminal));
         let out: &mut dyn Write = &mut out;
-        let mut scene = CommandContext { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
+        let (folder, terminal) = (request.folder.as_path(), request.terminal);
+        let mut scene = CommandContext { handle, folder, json, terminal, input, out, errors: &mut *errors, own };
         let code = run_subcommand(&mut scene, name, args)?;
         scene.out.flush()?;
         Ok(code)
@@ -634,7 +643,7 @@ fn run_request(
     let code = done.unwrap_or_else(|refusal| {
         if !refusal.why.is_empty() {
             // Even if standard error is closed, the exit code reports the failure.
-            let _ = writeln!(errors, "tracebook: {}", refusal.why);
+            let _ = writeln!(errors, "tracebook: {}", io_reason(&refusal.why));
         }
         refusal.code
     });
@@ -754,6 +763,7 @@ fn open_window(folder: &Path, start: WindowStart, hooks: ProgramHooks) -> Result
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
+    maintenance::refuse_notes_folder(folder)?;
     let driver = served::open_released(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     if driver.serve_requests(serve_request).is_err() {
         tracing::warn!("there is no local socket; commands wait until the window is closed");

@@ -99,7 +99,9 @@ fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>)
         }
         rows
     };
-    for row in scene.handle.read(read)? {
+    let rows = scene.handle.read(read)?;
+    scene.explain_empty_list(rows.is_empty(), "Every link leads to a note or file.")?;
+    for row in rows {
         match scene.json {
             true => writeln!(scene.out, "{row}")?,
             false => {
@@ -125,6 +127,16 @@ fn toggle_task(scene: &mut CommandContext<'_>, word: &str, args: &TodosArguments
     let at = usize::try_from(crate::parse::number_option("at", args.at.as_deref())?.unwrap_or(0)).unwrap_or(0);
     let note = resolve::resolve_note(scene, word)?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
+    let wanted = words.clone();
+    let is_there = export::open_note::read_loaded_note(scene.handle, note, move |note| {
+        let text = note.text();
+        text.lines().any(|line| NoteTask::parse_line(line, 0).is_some_and(|task| task.text == wanted))
+    })?;
+    if !is_there {
+        return Err(CliError::usage(format!(
+            "{word} has no task “{words}”; give its whole text, as `tracebook todos` shows it"
+        )));
+    }
     let problems = scene.handle.read(|session| session.problems().len())?;
     let command = Command::Check { note, at, words: words.clone(), today: host::clock::today() };
     scene.handle.run_command(command)?;
@@ -180,8 +192,10 @@ pub(super) fn cmd_todos(scene: &mut CommandContext<'_>, args: &TodosArguments) -
         };
         tasks.into_iter().map(row).collect()
     };
+    let rows = scene.handle.read(read)?;
+    scene.explain_empty_list(rows.is_empty(), "No tasks. A task is a line such as `- [ ] Order seeds`.")?;
     let mut group = String::new();
-    for row in scene.handle.read(read)? {
+    for row in rows {
         if scene.json {
             writeln!(scene.out, "{row}")?;
             continue;

@@ -4,6 +4,7 @@ use super::{
     CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, platform_values, program_path, sample_workspace,
 };
 use crate::arguments::{BackupArguments, DoctorArguments, FsckArguments, InitArguments, RestoreArguments};
+use crate::plurals::counted;
 use anyhow::anyhow;
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
@@ -21,6 +22,7 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
     if host::workspace_exists(folder) {
         return Err(CliError::usage(format!("there is a workspace already: {}", folder.display())));
     }
+    refuse_notes_folder(folder)?;
     let driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let place = driver.folder().to_owned();
     let sample = if args.sample {
@@ -40,6 +42,29 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
         writeln!(out, "made a workspace: {}", place.display())?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Returns the error for a folder without a workspace. That is the user's typo, not damage, unless nobody can look.
+pub(super) fn no_workspace(folder: &Path, error: &OpenError) -> CliError {
+    match copy::folder_refusal(folder) {
+        Some(why) => CliError::workspace(format!(
+            "the folder can't be read ({why}); change its permissions or use another workspace: {}",
+            folder.display()
+        )),
+        None => CliError::usage(error),
+    }
+}
+
+/// Refuses to make a workspace in a folder of notes: its files would lie among them, and the folder could no longer be
+/// opened as a volume.
+pub(super) fn refuse_notes_folder(folder: &Path) -> Result<(), CliError> {
+    if host::workspace_exists(folder) || !copy::holds_file_ending(folder, ".md") {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "a workspace is a folder of its own, and this one holds notes; `tracebook open` opens it as a volume: {}",
+        folder.display()
+    )))
 }
 
 /// Command that builds Tracebook with all features.
@@ -183,7 +208,7 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
     } else {
         for finding in &report.findings {
             let mark = match finding.severity {
-                _ if finding.repaired => "mended ",
+                _ if finding.repaired => "fixed  ",
                 FindingSeverity::Note => "note   ",
                 FindingSeverity::Warning => "warning",
                 FindingSeverity::Damage => "DAMAGE ",
@@ -194,9 +219,12 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
         let verdict = match (report.has_damage(), report.repaired_count()) {
             (true, _) => "some damage couldn't be repaired; nothing was deleted".to_owned(),
             (false, 0) => "everything is in order".to_owned(),
-            (false, mended) => format!("{mended} findings were mended"),
+            (false, 1) => "1 problem was repaired".to_owned(),
+            (false, repaired) => format!("{repaired} problems were repaired"),
         };
-        writeln!(out, "{documents} documents and {blobs} blobs checked: {verdict}")?;
+        // A blob is a large output, which is a file of its own.
+        let (documents, outputs) = (counted(documents, "document"), counted(blobs, "stored output"));
+        writeln!(out, "{documents} and {outputs} checked: {verdict}")?;
     }
     Ok(match (report.has_damage(), report.repaired_count()) {
         (true, _) => EXIT_WORKSPACE,
@@ -223,7 +251,7 @@ pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &BackupArguments)
     if scene.json {
         writeln!(scene.out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
     } else {
-        writeln!(scene.out, "backed up {} files to {}", summary.files, dest.display())?;
+        writeln!(scene.out, "backed up {} to {}", counted(summary.files, "file"), dest.display())?;
     }
     Ok(EXIT_DONE)
 }
@@ -272,7 +300,7 @@ pub(super) fn cmd_restore(
     if json {
         writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
     } else {
-        writeln!(out, "restored {} files to {}", summary.files, folder.display())?;
+        writeln!(out, "restored {} to {}", counted(summary.files, "file"), folder.display())?;
         if trust == BackupTrust::Foreign {
             writeln!(
                 out,

@@ -1,6 +1,6 @@
 //! `index models|use|reranker|pause|resume`: the sentence model for semantic search.
 
-use super::{CliError, CommandContext, EXIT_DONE};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use engine::{Command, Settings};
 use host::search::{
     EmbedderChoice, EmbedderChoiceError, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers,
@@ -88,7 +88,7 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     if let Err(why) = whole {
         let old = before.choice.to_string();
         update_settings(scene, move |settings| settings.embedder = old)?;
-        return Err(CliError::workspace(format!("{why}; {} stays in use", before.choice)));
+        return Err(CliError { code: EXIT_FAILED, why: format!("{why}; {} stays in use", before.choice) });
     }
     super::search::print_index_status(scene)
 }
@@ -151,22 +151,28 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
     if !name.is_empty() {
         OnnxRuntime::find(wanted.library.as_deref()).map_err(|why| CliError::usage(why.to_string()))?;
         let fetched = name.clone();
-        run_with_progress(scene, move |search| search.download_reranker(&fetched))?.map_err(CliError::workspace)?;
+        let downloaded = run_with_progress(scene, move |search| search.download_reranker(&fetched))?;
+        downloaded.map_err(|why| CliError { code: EXIT_FAILED, why: why.to_string() })?;
     }
     let said = if name.is_empty() {
-        "hits are not read once more".to_owned()
+        "No model reranks the best hits.".to_owned()
     } else {
-        format!("{name} reads the best hits once more")
+        format!("{name} reranks the best hits.")
     };
+    let reranker = Some(name.clone()).filter(|name| !name.is_empty());
     update_settings(scene, move |settings| settings.reranker = name)?;
-    writeln!(scene.out, "{said}")?;
+    scene.print_result(&json!({"reranker": reranker}), said)?;
     Ok(EXIT_DONE)
 }
 
 /// Pauses or resumes semantic indexing.
 pub(super) fn set_paused(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
     update_settings(scene, move |settings| settings.meaning_paused = paused)?;
-    let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };
-    writeln!(scene.out, "{said}")?;
+    let said = if paused {
+        "Search by meaning is paused: new passages are found by their words alone."
+    } else {
+        "Search by meaning continues."
+    };
+    scene.print_result(&json!({"paused": paused}), said)?;
     Ok(EXIT_DONE)
 }

@@ -2,6 +2,7 @@
 
 use super::{CliError, CommandContext, EXIT_FAILED, parse};
 use crate::arguments::AskArguments;
+use crate::plurals::counted;
 use engine::UnixMillis;
 use forks::{DEFAULT_FORK_LIMIT_BYTES, ForkError, ForkRecord, ForkWish, OpenForks};
 use serde_json::json;
@@ -110,10 +111,10 @@ fn report_new_fork(scene: &mut CommandContext<'_>, forks: &OpenForks, fork: &For
         let megabytes = fork.bytes as f64 / MEGABYTE as f64;
         writeln!(
             scene.out,
-            "Fork {} of {}: {} files, {megabytes:.1} MB{branch}, in {}",
+            "Fork {} of {}: {}, {megabytes:.1} MB{branch}, in {}",
             fork.name,
             escape_line(&fork.volume_name),
-            fork.files,
+            counted(fork.files, "file"),
             escape_line(&folder.display().to_string())
         )?;
         match fork.states.len() {

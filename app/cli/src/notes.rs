@@ -14,6 +14,8 @@ const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of the long texts of a note's outputs in JSON, in bytes. Of the others, the beginning is printed.
 const MAX_JSON_TEXT_BYTES: usize = 32 << 20;
+/// Maximum size of a note's text on standard input, in bytes.
+pub(super) const MAX_TEXT_INPUT_BYTES: u64 = 64 << 20;
 /// Maximum size of an attachment that is printed, in bytes.
 const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
 
@@ -182,7 +184,7 @@ fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), C
         let mut ended = false;
         loop {
             line.clear();
-            if (&mut input).take(64 << 20).read_until(b'\n', &mut line)? == 0 {
+            if (&mut input).take(MAX_TEXT_INPUT_BYTES).read_until(b'\n', &mut line)? == 0 {
                 ended = true;
                 break;
             }
@@ -252,10 +254,7 @@ pub(super) fn wait_until_durable(handle: &host::Handle, seq: u64, errors: &mut d
 
 /// Replaces the note's text by standard input; with a version, only if the note still has it.
 fn replace_text(scene: &mut CommandContext<'_>, note: DocId, version: Option<&str>) -> Result<(), CliError> {
-    let mut text = String::new();
-    if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
-        return Err(CliError::usage("standard input is not UTF-8 text"));
-    }
+    let text = super::parse::read_text_input(scene.input, MAX_TEXT_INPUT_BYTES)?;
     let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     let expected = BlobHash::of(old.as_bytes());
     if version.is_some_and(|version| version != expected.to_string()) {

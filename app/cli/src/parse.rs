@@ -1,18 +1,42 @@
 //! The command line's grammar, completions and manual, built from one command table.
 
 use super::arguments::CompletionsArguments;
-use super::{CliError, EXIT_DONE, EXIT_USAGE, help};
+use super::{CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, help};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What stands between revisions and files of `git log` and `git diff`.
 pub(super) const PATH_MARK: &str = "--";
 
-/// Returns the grammar for clap.
+/// Arguments that name a file or folder, in any subcommand that has them.
+const PATH_ARGUMENTS: [&str; 14] = [
+    "BACKUP",
+    "DEST",
+    "DIR",
+    "FOLDER",
+    "PATH",
+    "certificate",
+    "folder",
+    "hub",
+    "interpreter",
+    "key",
+    "read",
+    "save",
+    "workspace",
+    "write",
+];
+
+/// Returns the grammar for clap, with a line about each subcommand.
 pub fn build_grammar() -> Command {
+    grammar_with(|line, _| line)
+}
+
+/// Returns the grammar for clap. `about` chooses what is said of a subcommand: its line, or its whole text. That isn't
+/// clap's long help, which puts an empty line between all options.
+fn grammar_with(about: fn(&'static str, &'static str) -> &'static str) -> Command {
     let mut grammar = Command::new("tracebook")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A notebook that remembers: notes, tasks and Python cells in plain Markdown files")
@@ -34,8 +58,8 @@ pub fn build_grammar() -> Command {
     for command in COMMANDS {
         let Some(line) = &command.line else { continue };
         let summary = help::subcommand_help(line.name).map_or(command.help, |entry| entry.summary);
-        let mut words =
-            Command::new(line.name).about(summary).long_about(command.help).after_help(help::examples(line.name));
+        let mut words = Command::new(line.name).about(about(summary, command.help));
+        words = words.after_help(help::examples(line.name));
         for arg in line.args {
             let made = Arg::new(arg.name).help(arg.help);
             words = words.arg(match arg.form {
@@ -72,7 +96,8 @@ pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
 }
 
 fn parse_words(words: &[String]) -> Result<ArgMatches, clap::Error> {
-    build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
+    let grammar = grammar_with(|_, text| text);
+    grammar.try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
 }
 
 /// Returns where the `--` of `git log` and `git diff` is, which stands between revisions and files. For other commands,
@@ -114,7 +139,49 @@ pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatch
 
 /// Returns an argument's value, or a usage error if this action needs it and it's missing.
 pub(super) fn needed<'a>(value: Option<&'a str>, name: &str) -> Result<&'a str, CliError> {
-    value.ok_or_else(|| CliError::usage(format!("{name} is missing")))
+    value.ok_or_else(|| CliError::usage(format!("{name} is missing; add `--help` to see what the command needs")))
+}
+
+/// Refuses an empty path, which is what a script gives whose variable isn't set: the current folder would be taken.
+pub(super) fn refuse_empty_paths(args: &ArgMatches) -> Result<(), CliError> {
+    for id in args.ids().map(clap::Id::as_str) {
+        if !PATH_ARGUMENTS.contains(&id) {
+            continue;
+        }
+        let Ok(Some(mut given)) = args.try_get_many::<String>(id) else { continue };
+        if given.any(String::is_empty) {
+            let option = if id.starts_with(char::is_lowercase) { "--" } else { "" };
+            return Err(CliError::usage(format!("{option}{id} is empty; name a file or folder")));
+        }
+    }
+    Ok(())
+}
+
+/// Says that a subcommand has no such action, which ones it has, and which one may be meant.
+pub(super) fn unknown_action(command: &str, actions: &[&str], word: &str) -> CliError {
+    let near = agent::name_suggestions::closest_names(word, actions.iter().copied());
+    let hint = near.first().map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let (last, others) = actions.split_last().unwrap_or((&"", &[]));
+    let others = others.join(", ");
+    CliError::usage(format!("`tracebook {command}` takes {others} or {last}, not “{word}”{hint}"))
+}
+
+/// Reads standard input as text of at most `most` bytes. Longer text is refused, because a part of it would be taken
+/// for the whole.
+pub(super) fn read_text_input(input: &mut dyn Read, most: u64) -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    input.take(most + 1).read_to_end(&mut bytes).map_err(|error| CliError {
+        code: EXIT_FAILED,
+        why: format!("standard input can't be read ({})", store::disk::io_reason(&error)),
+    })?;
+    if bytes.len() as u64 > most {
+        let size = if most < 1 << 20 { format!("{} KB", most >> 10) } else { format!("{} MB", most >> 20) };
+        return Err(CliError::usage(format!("standard input has more than {size}, which is too much; shorten it")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CliError::usage(format!("standard input is not UTF-8 text (at byte {at}); convert it to UTF-8 first"))
+    })
 }
 
 /// Parses the value of an option as a number.

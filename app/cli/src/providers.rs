@@ -4,6 +4,7 @@
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ProvidersArguments, SecretsArguments};
 use crate::parse::needed;
+use crate::plurals::counted;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
 use agent::router::{ProviderLatencies, TYPICAL_CALL_TOKENS};
@@ -82,7 +83,13 @@ const COMPATIBLE_KIND: &str = "compatible";
 
 /// Builds a new provider from the arguments, without its key.
 fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError> {
-    let name = needed(args.name.as_deref(), "NAME")?;
+    let kinds = || KEYED_PROVIDERS.iter().chain(&LOCAL_SERVERS).map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+    let name = args.name.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| {
+        CliError::usage(format!(
+            "say which: tracebook providers add NAME, with one of {}, or any name and --base-url",
+            kinds()
+        ))
+    })?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !name.chars().all(fits) || name.len() > 64 {
         return Err(CliError::usage(format!("a provider's name has letters, digits, - and _, unlike “{name}”")));
@@ -97,9 +104,7 @@ fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError
             return Err(CliError::usage("give its address: --base-url http://127.0.0.1:8080/v1"));
         }
         (None, _) => {
-            let kinds =
-                KEYED_PROVIDERS.iter().chain(&LOCAL_SERVERS).map(|kind| kind.name).collect::<Vec<_>>().join(", ");
-            return Err(CliError::usage(format!("--kind is {kinds} or {COMPATIBLE_KIND}, not “{word}”")));
+            return Err(CliError::usage(format!("--kind is {} or {COMPATIBLE_KIND}, not “{word}”", kinds())));
         }
     };
     if let Some(address) = &args.base_url {
@@ -336,7 +341,7 @@ pub(super) fn cmd_secrets(args: &SecretsArguments, json: bool, out: &mut dyn Wri
             let count = secrets.encrypt_with_passphrase()?;
             match json {
                 true => writeln!(out, "{}", json!({"encrypted": count}))?,
-                false => writeln!(out, "The passphrase is in force: {count} secrets are encrypted with it.")?,
+                false => writeln!(out, "The passphrase is in force. Encrypted with it: {}.", counted(count, "secret"))?,
             }
             Ok(EXIT_DONE)
         }

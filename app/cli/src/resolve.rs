@@ -44,7 +44,9 @@ pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Res
 pub(super) fn resolve_note(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     match resolve_note_or_volume(scene, word)? {
         ResolvedName::Note(note) => Ok(note),
-        ResolvedName::Volume(_) => Err(CliError::usage(format!("it is a volume, not a note: {word}"))),
+        ResolvedName::Volume(_) => Err(CliError::usage(format!(
+            "“{word}” is a volume, not a note; `tracebook ls --volume {word}` lists its notes"
+        ))),
     }
 }
 
@@ -137,9 +139,18 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     if let [one] = path_resolver::find_files(&volumes, word, folder, |_| true).as_slice()
         && let (Some(volume), Some(row)) = (all.get(one.0), row(one))
     {
-        let why = volume.demoted.iter().find(|other| other.path == row.path);
-        let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
-        return Err(CliError::usage(format!("{why}: {}", row.path)));
+        let path = &row.path;
+        if let Some(demoted) = volume.demoted.iter().find(|other| other.path == *path) {
+            return Err(CliError::usage(format!("{}: {path}", demoted.why)));
+        }
+        return Err(CliError::usage(match row.kind {
+            FileKind::Collection => {
+                format!("it is a collection, not a note; `tracebook base` prints it as a table: {path}")
+            }
+            FileKind::Attachment | FileKind::Note | FileKind::Script => {
+                format!("it is an attachment, not a note; `tracebook attachments get` prints it: {path}")
+            }
+        }));
     }
     let bare = word.trim_matches('/');
     if let Some(volume) = all.iter().find(|volume| volume.name.eq_ignore_ascii_case(bare)) {
@@ -166,6 +177,10 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     });
     let names: Vec<String> = names.collect();
     let near = name_suggestions::closest_sentence(word, names.iter().map(String::as_str));
+    if all.is_empty() {
+        let why = "the workspace has no volumes yet; `tracebook open FOLDER` makes one";
+        return Err(CliError::usage(format!("there is no note “{word}”; {why}")));
+    }
     Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{near}")))
 }
 
@@ -323,6 +338,26 @@ fn find_volume<'a>(session: &'a Session, name: &str) -> Option<&'a Volume> {
     session.volumes().find(is_exact).or_else(any_case)
 }
 
+/// Finds a project, a volume with a folder, by its name or its folder, or the only one whose name differs in its case
+/// only.
+pub(super) fn find_project(session: &Session, name: &str) -> Result<DocId, CliError> {
+    let all: Vec<&Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+    let is_exact = |volume: &&&Volume| {
+        volume.name == name || volume.root.as_deref().is_some_and(|root| root == std::path::Path::new(name))
+    };
+    let mut similar = all.iter().filter(|volume| volume.name.eq_ignore_ascii_case(name));
+    let similar = similar.next().filter(|_| similar.next().is_none());
+    let found = all.iter().find(is_exact).or(similar);
+    found.map(|volume| volume.id).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
+        let there = match names.as_slice() {
+            [] => "open a folder first: tracebook open FOLDER".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        CliError::usage(format!("there is no project “{name}”; {there}"))
+    })
+}
+
 /// Resolves a name to a volume; without a name, returns the first one.
 pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
     wait_for_volumes(scene, false)?;
@@ -335,7 +370,11 @@ pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> 
             None => {
                 let mut names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
                 names.sort_unstable();
-                Err(CliError::usage(format!("there is no volume “{name}”; there are: {}", names.join(", "))))
+                let why = match names.as_slice() {
+                    [] => "there are none yet; `tracebook open FOLDER` makes one".to_owned(),
+                    names => format!("there are: {}", names.join(", ")),
+                };
+                Err(CliError::usage(format!("there is no volume “{name}”; {why}")))
             }
         },
         None => {

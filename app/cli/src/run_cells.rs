@@ -476,6 +476,8 @@ pub(super) fn print_output(out: &mut dyn Write, body: &OutputBody) -> std::io::R
                 }
             }
         }
+        // The kernel didn't raise this; the name would be taken for an exception of the code.
+        OutputBody::Error { ename, evalue, .. } if ename == "KernelDied" => writeln!(out, "{evalue}")?,
         OutputBody::Error { traceback, .. } => {
             for line in traceback {
                 writeln!(out, "{}", typeset::ansi::strip_codes(line).trim_end_matches('\n'))?;

@@ -1,6 +1,6 @@
 //! `cmd_schedule`: manages scheduled work, or keeps running to start it.
 
-use super::parse::number_option;
+use super::parse::{number_option, unknown_action};
 use super::recall_options::parse_mode;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
 use crate::arguments::ScheduleArguments;
@@ -35,7 +35,8 @@ pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArgume
             let (schedule, one) = find_schedule(scene, &needed("which")?)?;
             scene.handle.run_command(Command::RemoveSchedule { schedule })?;
             export::open_note::wait_until_saved(scene.handle)?;
-            writeln!(scene.out, "{} is removed", one.name)?;
+            let removed = json!({"id": schedule, "name": one.name, "removed": true});
+            scene.print_result(&removed, format!("{} is removed", one.name))?;
             Ok(EXIT_DONE)
         }
         "pause" | "resume" => {
@@ -43,16 +44,17 @@ pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArgume
             let paused = action == "pause";
             scene.handle.run_command(Command::PauseSchedule { schedule, paused })?;
             export::open_note::wait_until_saved(scene.handle)?;
-            writeln!(scene.out, "{} {}", one.name, if paused { "paused" } else { "resumed" })?;
+            let line = format!("{} {}", one.name, if paused { "paused" } else { "resumed" });
+            scene.print_result(&json!({"id": schedule, "name": one.name, "paused": paused}), line)?;
             Ok(EXIT_DONE)
         }
         "run" => run_schedule(scene, &needed("which")?),
         "due" => watch_schedules(scene, true),
         "watch" => watch_schedules(scene, false),
-        other => Err(CliError::usage(format!(
-            "schedules can be listed (list, show), made (add), removed (remove), paused (pause, resume), begun now \
-             (run), begun where they are due (due), or minded (watch), not “{other}”"
-        ))),
+        other => {
+            let actions = ["list", "add", "show", "remove", "pause", "resume", "run", "due", "watch"];
+            Err(unknown_action("schedule", &actions, other))
+        }
     }
 }
 
@@ -61,12 +63,13 @@ fn find_schedule(scene: &CommandContext<'_>, word: &str) -> Result<(DocId, Sched
     let all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     let exact = all.iter().find(|(id, one)| one.name == word || id.to_string() == word);
-    let begins: Vec<&(DocId, Schedule)> = all.iter().filter(|(_, one)| one.name.starts_with(word)).collect();
+    let begins: Vec<&(DocId, Schedule)> =
+        all.iter().filter(|(_, one)| !word.is_empty() && one.name.starts_with(word)).collect();
     match (exact, begins.as_slice()) {
         (Some(one), _) => Ok(one.clone()),
         (None, [one]) => Ok((*one).clone()),
-        (None, []) => Err(CliError::usage(format!("there is no schedule {word}; `tracebook schedule` lists them"))),
-        (None, _) => Err(CliError::usage(format!("several schedules begin with {word}; give more of the name"))),
+        (None, []) => Err(CliError::usage(format!("there is no schedule “{word}”; `tracebook schedule` lists them"))),
+        (None, _) => Err(CliError::usage(format!("several schedules begin with “{word}”; give more of the name"))),
     }
 }
 
@@ -87,6 +90,8 @@ fn list_schedules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let mut all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
     all.sort_by(|(_, one), (_, other)| (one.next, &one.name).cmp(&(other.next, &other.name)));
+    let none = "No schedules. `tracebook schedule add \"0 9 * * 1-5\" \"What to do\"` adds one.";
+    scene.explain_empty_list(all.is_empty(), none)?;
     for (id, one) in &all {
         if scene.json {
             writeln!(scene.out, "{}", schedule_json(*id, one))?;
@@ -200,7 +205,12 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: 
         (Some(event), _) => format!("starts {event}"),
         (None, next) => format!("next {}, by {by}", next.map_or_else(String::new, |next| agents::format_time(next.0))),
     };
-    writeln!(scene.out, "{name}: {starts}, while the window or `tracebook schedule watch` is open")?;
+    let added = scene.handle.read(move |session| {
+        let one = session.schedules().find(|(id, _)| *id == schedule);
+        one.map(|(id, one)| schedule_json(id, one))
+    })?;
+    let line = format!("{name}: {starts}, while the window or `tracebook schedule watch` is open");
+    scene.print_result(&added.unwrap_or_default(), line)?;
     if let Some(tool) = missing {
         writeln!(scene.errors, "each time it waits for your approval, unless you add --approve {tool}")?;
     }

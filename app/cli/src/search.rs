@@ -1,9 +1,10 @@
 //! `cmd_search` and `cmd_index`: search, and its index.
 
-use super::parse::number_option;
+use super::parse::{number_option, unknown_action};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
 use crate::arguments::{IndexArguments, RelatedArguments, SearchArguments, SearchesArguments};
 use crate::parse::needed;
+use crate::plurals::counted;
 use engine::{Command, Note, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest, SearchService};
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ const MAX_AWAITED_PASSAGES: usize = 200;
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
 /// The same if what is near in meaning was asked for, which can't be found without.
 const NEAREST_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum number of notes that are listed at once.
+const MAX_HITS: usize = 1_000;
 /// Maximum length of a query in the sentence that says that nothing was found.
 const MAX_ECHOED_LETTERS: usize = 200;
 /// Maximum number of bytes printed of a passage, in readable output and in JSON.
@@ -36,6 +39,15 @@ fn searched_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Opt
     Ok(Some(scene.handle.read(named)?.unwrap_or_else(|| name.to_owned())))
 }
 
+/// Parses the option `--limit`: the number of notes that are listed.
+fn hit_limit(word: Option<&str>) -> Result<usize, CliError> {
+    match number_option("limit", word)? {
+        None => Ok(10),
+        Some(0) => Err(CliError::usage("--limit wants a whole number from 1, not “0”")),
+        Some(limit) => Ok(usize::try_from(limit).map_or(MAX_HITS, |limit| limit.min(MAX_HITS))),
+    }
+}
+
 pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments) -> Result<u8, CliError> {
     let mut text = args.query.as_str().to_owned();
     if let Some(name) = text.strip_prefix('@') {
@@ -43,8 +55,7 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
             || CliError::usage(format!("there's no saved search “{name}”; `tracebook searches` lists those that are")),
         )?;
     }
-    let limit = number_option("limit", args.limit.as_deref())?
-        .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let limit = hit_limit(args.limit.as_deref())?;
     let explain = args.explain;
     let volume = searched_volume(scene, args.volume.as_deref())?;
     if let Some(said) = host::search::ParsedQuery::misread_filter(&text) {
@@ -86,7 +97,9 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArgume
         (Some(name), None, true) => {
             settings.searches.retain(|(known, _)| known != name);
             if settings.searches == before {
-                return Err(CliError::usage(format!("there's no saved search “{name}”")));
+                return Err(CliError::usage(format!(
+                    "there's no saved search “{name}”; `tracebook searches` lists those that are"
+                )));
             }
         }
         (Some(name), Some(query), false) => {
@@ -109,15 +122,14 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArgume
         writeln!(scene.out, "@{}  {}", untrusted_text::escape_line(name), untrusted_text::escape_line(query))?;
     }
     if settings.searches.is_empty() {
-        writeln!(scene.out, "No search is kept; `tracebook searches NAME QUERY` keeps one.")?;
+        writeln!(scene.out, "No search is saved; `tracebook searches NAME QUERY` saves one.")?;
     }
     Ok(EXIT_DONE)
 }
 
 /// Runs `cmd_related`: prints notes that are semantically similar to one.
 pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &RelatedArguments) -> Result<u8, CliError> {
-    let limit = number_option("limit", args.limit.as_deref())?
-        .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let limit = hit_limit(args.limit.as_deref())?;
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     let volume = searched_volume(scene, args.volume.as_deref())?;
     wait_for_index(scene)?;
@@ -274,9 +286,11 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &IndexArguments) -
         "include" => set_excluded(scene, needed(args.name.as_deref(), "NAME")?, false),
         "pause" => models::set_paused(scene, true),
         "resume" => models::set_paused(scene, false),
-        other => Err(CliError::usage(format!(
-            "it does status, rebuild, verify, models, use, reranker, exclude, include, pause or resume, not “{other}”"
-        ))),
+        other => {
+            let actions =
+                ["status", "rebuild", "verify", "models", "use", "reranker", "exclude", "include", "pause", "resume"];
+            Err(unknown_action("index", &actions, other))
+        }
     }
 }
 
@@ -287,9 +301,11 @@ fn set_excluded(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Resu
     let known = settings.unsearched.contains(&folder);
     match (out, known) {
         (true, false) if !folder.is_empty() => settings.unsearched.push(folder),
-        (true, false) => return Err(CliError::usage("a folder needs a name; `index pause` stops all of meaning")),
+        (true, false) => {
+            return Err(CliError::usage("name the folder; `tracebook index pause` stops all search by meaning"));
+        }
         (false, true) => settings.unsearched.retain(|other| *other != folder),
-        (false, false) => return Err(CliError::usage(format!("the folder {folder} is not left out"))),
+        (false, false) => return Err(CliError::usage(format!("the folder {folder} isn't left out of search"))),
         (true, true) => {}
     }
     scene.handle.run_command(Command::Set { settings: Box::new(settings) })?;
@@ -301,8 +317,10 @@ pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, C
     let search = scene.handle.search();
     let counts = search.counts().map_err(CliError::workspace)?;
     let fresh = search.freshness();
+    let excluded = scene.handle.read(|session| session.settings().unsearched.clone())?;
     if scene.json {
         let value = json!({
+            "excluded": excluded,
             "notes": counts.notes, "passages": counts.passages, "bytes": counts.bytes, "waiting": fresh.waiting,
             "meanings": counts.embedded, "meanings_wanted": counts.meanings,
             "model": fresh.answering_model.to_string(), "growing": fresh.pending_model.map(|choice| choice.to_string()),
@@ -313,13 +331,21 @@ pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, C
     } else {
         writeln!(
             scene.out,
-            "{} notes, {} passages, {} bytes; {} notes wait; {} of {} passages are found by meaning",
-            counts.notes, counts.passages, counts.bytes, fresh.waiting, counts.embedded, counts.meanings
+            "{}, {}, {}; {} still to read; {} of {} passages are found by meaning",
+            counted(counts.notes, "note"),
+            counted(counts.passages, "passage"),
+            counted(counts.bytes, "byte"),
+            fresh.waiting,
+            counts.embedded,
+            counts.meanings
         )?;
         let paused = if fresh.paused { "; paused" } else { "" };
         match &fresh.pending_model {
             Some(growing) => writeln!(scene.out, "meaning by {}, soon by {growing}{paused}", fresh.answering_model)?,
             None => writeln!(scene.out, "meaning by {}{paused}", fresh.answering_model)?,
+        }
+        if !excluded.is_empty() {
+            writeln!(scene.out, "left out: {}", untrusted_text::escape_line(&excluded.join(", ")))?;
         }
         for line in
             fresh.repair_notice.iter().chain(&fresh.error).chain(&fresh.words_only_reason).chain(&fresh.reranker)

@@ -102,9 +102,10 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> 
             print_status(scene)?;
             Ok(if done { EXIT_DONE } else { EXIT_FAILED })
         }
-        other => Err(CliError::usage(format!(
-            "`sync {other}` is none of status, log, merges, share, join, leave, pause, resume, retry, now"
-        ))),
+        other => {
+            let actions = ["status", "log", "merges", "share", "join", "leave", "pause", "resume", "retry", "now"];
+            Err(super::parse::unknown_action("sync", &actions, other))
+        }
     }
 }
 
@@ -176,8 +177,8 @@ fn print_status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         let name = if url == LAN_HUB_ADDRESS { "The local network" } else { &url };
         writeln!(
             scene.out,
-            "{name}: {reach}{why}; {} documents, {} on their way",
-            state.documents,
+            "{name}: {reach}{why}; {}, {} on their way",
+            super::plurals::counted(state.documents, "document"),
             state.behind.len()
         )?;
         let words = state.blobs.describe();

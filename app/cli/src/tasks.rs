@@ -1,7 +1,7 @@
 //! `cmd_tasks`: plans as notes: list, create, run, cancel.
 
 use super::memory::{note_text_at, write_note};
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, recall_options, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, parse, recall_options, resolve};
 use crate::arguments::TasksArguments;
 use agent::agent_definition::AgentDefinition;
 use agent::agent_registry::{AgentRegistry, PythonAgent};
@@ -35,7 +35,9 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -
             let (_, tasks, id) = find_plan(scene, &needed("which plan, or PLAN#TASK")?)?;
             let wanted = tasks.iter().filter(|task| id.as_ref().is_none_or(|id| *id == task.id));
             for task in wanted {
-                writeln!(scene.out, "{}", serde_json::to_string_pretty(&task_json(task)).unwrap_or_default())?;
+                let shown = task_json(task);
+                let line = serde_json::to_string_pretty(&shown).unwrap_or_default();
+                scene.print_result(&shown, line)?;
             }
             Ok(EXIT_DONE)
         }
@@ -45,7 +47,7 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -
             let task = id.ok_or_else(|| CliError::usage("say which task of the plan: PLAN#TASK"))?;
             let gone = tasks.iter().any(|one| one.id == task && one.standing == TaskStatus::Cancelled);
             if action == "reopen" && !gone {
-                return Err(CliError::usage(format!("the task {task} is not given up")));
+                return Err(CliError::usage(format!("the task {task} isn't canceled, so it can't be reopened")));
             }
             let said = if action == "reopen" { "is open again" } else { "is canceled" };
             let named = task.clone();
@@ -56,13 +58,15 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -
             let done = |session: &engine::Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::memory::DELETION_TIMEOUT), done)?;
             export::open_note::wait_until_saved(scene.handle)?;
-            writeln!(scene.out, "{named} {said}")?;
+            let standing = if action == "reopen" { TaskStatus::Open } else { TaskStatus::Cancelled };
+            let line = format!("{named} {said}");
+            scene.print_result(&json!({"id": named, "standing": standing.as_str()}), line)?;
             Ok(EXIT_DONE)
         }
-        other => Err(CliError::usage(format!(
-            "tasks can be listed (list, show), made (add, plan), carried out (run), given up (cancel), taken up again \
-             (reopen), and agents listed (agents), not “{other}”"
-        ))),
+        other => {
+            let actions = ["list", "add", "plan", "show", "run", "cancel", "reopen", "agents"];
+            Err(parse::unknown_action("tasks", &actions, other))
+        }
     }
 }
 
@@ -117,12 +121,13 @@ fn plans_of(scene: &CommandContext<'_>, volume: DocId, root: &Path) -> Result<Ve
 
 fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
     let named = args.project.clone();
+    let only = named.map(|name| agents::resolve_agent_volume(scene, Some(name), None)).transpose()?;
     // Until the notes are indexed, only the plans in their folder are known.
     scene.handle.wait(Some(INDEX_TIMEOUT), |session| session.is_indexed().then_some(()))?;
     let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
         session.volumes().filter_map(|volume| Some((volume.id, volume.name.clone(), volume.root.clone()?))).collect()
     })?;
-    for (volume, name, root) in all.iter().filter(|(_, name, _)| named.as_ref().is_none_or(|named| named == name)) {
+    for (volume, name, root) in all.iter().filter(|(id, ..)| only.is_none_or(|only| only == *id)) {
         for (path, text) in plans_of(scene, *volume, root)? {
             let (tasks, problems) = task_block::parse_tasks(&text);
             for problem in problems {
@@ -278,7 +283,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
     let path = args.plan.as_deref().map_or_else(|| format!("{TASKS_FOLDER}/tasks.md"), task_block::plan_path);
     let old = note_text_at(scene, volume, &path)?;
     let (mut all, _) = task_block::parse_tasks(&old);
-    let priority = super::parse::number_option("priority", args.priority.as_deref())?
+    let priority = parse::number_option("priority", args.priority.as_deref())?
         .unwrap_or(u64::from(task_block::DEFAULT_TASK_PRIORITY));
     let mut inputs = std::collections::BTreeMap::new();
     for pair in args.input.clone() {
@@ -316,7 +321,9 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
         false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.to_markdown()),
     };
     write_note(scene, volume, &path, &text)?;
-    writeln!(scene.out, "{path}#{}", task.id)?;
+    let mut added = task_json(&task);
+    added["plan"] = json!(path);
+    scene.print_result(&added, format!("{path}#{}", task.id))?;
     Ok(EXIT_DONE)
 }
 
@@ -363,6 +370,11 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
         )));
     }
     write_note(scene, volume, &path, &task_block::plan_to_markdown(&goal, &tasks))?;
+    if scene.json {
+        let tasks: Vec<Value> = tasks.iter().map(task_json).collect();
+        writeln!(scene.out, "{}", json!({"plan": path, "tasks": tasks}))?;
+        return Ok(EXIT_DONE);
+    }
     writeln!(scene.out, "{path}")?;
     for task in &tasks {
         writeln!(scene.out, "{}", task_line(task))?;

@@ -2,6 +2,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, file_ops, notebooks, resolve, system_files, volume_settings};
 use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArguments, OpenArguments, typed};
+use crate::plurals::counted;
 use agent::system_volume::SYSTEM_VOLUME_NAME;
 use clap::ArgMatches;
 use engine::event::SkippedFile;
@@ -9,7 +10,6 @@ use engine::{Command, Session, Volume};
 use export::{self, ExportFormat, ExportProgress, ExportScope, NoteFragment};
 use host::fs::copy;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{DocId, FileKind};
@@ -67,12 +67,18 @@ pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -
         "open" => {
             let folder = copy::absolute_path(here, &typed::<OpenArguments>(args)?.folder);
             if !copy::is_folder(&folder) {
-                return Err(CliError::usage(format!("no such folder: {}", folder.display())));
+                let shown = folder.display();
+                return Err(CliError::usage(match folder.parent().filter(|_| folder.is_file()) {
+                    Some(parent) => {
+                        format!("it is a file, not a folder; open its folder, {}: {shown}", parent.display())
+                    }
+                    None => format!("no such folder; check its path: {shown}"),
+                }));
             }
         }
         "import" => {
             if let Some(missing) = import_paths(&typed(args)?, here).iter().find(|path| !path.exists()) {
-                return Err(CliError::usage(format!("no such file: {}", missing.display())));
+                return Err(CliError::usage(format!("no such file; check its path: {}", missing.display())));
             }
         }
         _ => {}
@@ -121,7 +127,6 @@ pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &OpenArguments) -> 
         });
         writeln!(scene.out, "{answer}")?;
     } else {
-        let counted = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let shelves = if collections > 0 { counted(collections, "collection") + ", " } else { String::new() };
         let (name, rest) = (untrusted_text::escape_line(&name), counted(attachments - collections, "attachment"));
         writeln!(scene.out, "{name}: {}, {shelves}{rest}", counted(notes, "note"))?;
@@ -164,10 +169,7 @@ pub(super) fn volume_or_new(
 pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Result<u8, CliError> {
     let mut text = args.text.clone().unwrap_or_default();
     if text == "-" {
-        text.clear();
-        if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
-            return Err(CliError::usage("standard input is not UTF-8 text"));
-        }
+        text = crate::parse::read_text_input(scene.input, crate::notes::MAX_TEXT_INPUT_BYTES)?;
     }
     let (named, path) = resolve::read_new_path(scene, &args.path, args.volume.as_deref(), None)?;
     if path == "./" {
@@ -233,7 +235,8 @@ pub(super) fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>, 
         let trusted = if row["trusted"] == true { "  trusted" } else { "" };
         let read_only = if row["readonly"] == true { "  read-only" } else { "" };
         let (name, folder, notes) = (text("name"), text("folder"), row["notes"].as_u64().unwrap_or_default());
-        writeln!(scene.out, "{id:8}  {name}  {notes} notes  {folder}{set}{trusted}{read_only}")?;
+        let notes = counted(notes, "note");
+        writeln!(scene.out, "{id:8}  {name}  {notes}  {folder}{set}{trusted}{read_only}")?;
         if let Some(hint) = hint {
             writeln!(scene.out, "{hint}")?;
         }
@@ -357,6 +360,7 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
         writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
         return Ok(EXIT_DONE);
     }
+    scene.explain_empty_list(rows.is_empty(), "No files yet. `tracebook open FOLDER` opens a folder of notes.")?;
     let mut volume = String::new();
     for row in rows {
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
@@ -367,8 +371,7 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
         }
         let cells = match row["cells"].as_u64() {
             Some(0) | None => String::new(),
-            Some(1) => ", 1 cell".to_owned(),
-            Some(cells) => format!(", {cells} cells"),
+            Some(cells) => format!(", {}", counted(cells, "cell")),
         };
         let kind = match row["kind"].as_str() {
             Some("note") => String::new(),
@@ -452,8 +455,7 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
         writeln!(scene.out, "{answer}")?;
     } else {
-        let word = if files.len() == 1 { "file" } else { "files" };
-        writeln!(scene.out, "{}: {} {word} imported", opened.name, files.len())?;
+        writeln!(scene.out, "{}: {} imported", opened.name, counted(files.len(), "file"))?;
         for SkippedFile { path, why, .. } in &skipped {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
@@ -511,8 +513,7 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments)
         }
         writeln!(scene.out, "{answer}")?;
     } else {
-        let files = if done.files.len() == 1 { "file" } else { "files" };
-        writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
+        writeln!(scene.out, "{} exported to {}", counted(done.files.len(), "file"), dest.display())?;
         for SkippedFile { path, why, .. } in done.skipped.iter().chain(&done.limited) {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
@@ -540,7 +541,7 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ExportArguments)
     let paper = match args.paper.as_ref().map(|name| name.to_ascii_lowercase()).as_deref() {
         None | Some("a4") => PaperSize::A4,
         Some("letter") => PaperSize::Letter,
-        Some(other) => return Err(CliError::usage(format!("the paper is a4 or letter, not {other}"))),
+        Some(other) => return Err(CliError::usage(format!("--paper is a4 or letter, not “{other}”"))),
     };
     let named = |name: &str| match name {
         "html" | "htm" => Some(ExportRequest::Ours(ExportFormat::Html)),
@@ -554,7 +555,9 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ExportArguments)
         return Ok(ExportRequest::Ours(ExportFormat::Html));
     }
     if let Some(to) = args.to.as_ref() {
-        return named(to).ok_or_else(|| CliError::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
+        return named(to).ok_or_else(|| {
+            CliError::usage(format!("there's no export to “{to}”; --to takes html, pdf, ipynb, py or md"))
+        });
     }
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
     if UNSUPPORTED_EXPORT_ENDINGS.contains(&ending.as_str()) && matches!(what, ExportScope::Note(_)) {

@@ -211,10 +211,10 @@ fn list_queues(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
 fn stop_queued(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     let wanted = word.trim_start_matches("run-").to_lowercase();
     let mut meant: Vec<(WorkClient, QueuedRun)> = all_queued(scene)?;
-    meant.retain(|(_, queued)| queued.run.to_string().starts_with(&wanted));
+    meant.retain(|(_, queued)| !wanted.is_empty() && queued.run.to_string().starts_with(&wanted));
     let [(client, queued)] = meant.as_slice() else {
         let words = if meant.is_empty() { "no run in the queue begins" } else { "several runs in the queue begin" };
-        return Err(CliError::usage(format!("{words} with {word}; `tracebook worker list` shows them")));
+        return Err(CliError::usage(format!("{words} with “{word}”; `tracebook worker list` shows them")));
     };
     match client.ask(&WorkRequest::Cancel(queued.run)) {
         Ok(_) => Ok(EXIT_DONE),

@@ -90,9 +90,13 @@ pub struct ExportReport {
 
 /// Returns a message about characters that no font has.
 pub fn missing_glyphs_message(missing: &[char]) -> String {
-    let some: String = missing.iter().take(12).flat_map(|letter| [*letter, ' ']).collect();
-    let more = if missing.len() > 12 { "and others " } else { "" };
-    format!("no font of this system has the letters {some}{more}: they are boxes in the document")
+    let some: Vec<String> = missing.iter().take(12).map(char::to_string).collect();
+    let more = if missing.len() > 12 { " and others" } else { "" };
+    format!(
+        "no font of this system has the letters {}{more}, so they are boxes in the document; install a font that has \
+         them",
+        some.join(" ")
+    )
 }
 
 /// Counts a volume's files below a folder.
@@ -567,4 +571,19 @@ fn export_pages(
         }
     }
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_glyphs_message;
+
+    #[test]
+    fn missing_letters_are_named_with_what_to_do() {
+        let said = missing_glyphs_message(&['📅', '🔁']);
+        assert!(
+            said.starts_with("no font of this system has the letters 📅 🔁, so ") && said.contains("install a font")
+        );
+        let many: Vec<char> = ('a'..='z').collect();
+        assert!(missing_glyphs_message(&many).contains("k l and others, so "));
+    }
 }

@@ -140,7 +140,10 @@ fn find_kind<T>(volumes: &[KnownVolume<'_, T>], word: &str) -> Option<usize> {
 fn strip_volume<'a, T>(volumes: &[KnownVolume<'a, T>], at: usize, path: &'a str) -> Option<(&'a str, &'a str)> {
     let volume = volumes.get(at)?;
     if let Some(rest) = strip_name(path, volume.name) {
-        return Some((volume.name, rest));
+        // Of volumes whose names differ in their case only, the one that is written exactly so is meant.
+        let is_exact = |name: &str| path.starts_with(name) && strip_name(path, name).is_some();
+        let is_other = !is_exact(volume.name) && volumes.iter().any(|other| is_exact(other.name));
+        return (!is_other).then_some((volume.name, rest));
     }
     let kind = volume.kind.map(VolumeKind::as_str).filter(|kind| find_kind(volumes, kind) == Some(at))?;
     strip_name(path, kind).filter(|rest| !rest.is_empty()).map(|rest| (kind, rest))

@@ -426,7 +426,20 @@ fn parse_cron(when: &str) -> Result<Cron, ScheduleTimeError> {
         return Err(ScheduleTimeError::TooLong);
     }
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(when).map_err(|error| ScheduleTimeError::NotCron { when: when.to_owned(), why: error.to_string() })
+    parser.parse(when).map_err(|error| ScheduleTimeError::NotCron { when: when.to_owned(), why: cron_fault(&error) })
+}
+
+/// Says what is wrong with a cron expression, without names of the parser's own.
+fn cron_fault(error: &CronError) -> String {
+    let text = match error {
+        CronError::EmptyPattern => "it is empty",
+        CronError::InvalidPattern(why) | CronError::IllegalCharacters(why) | CronError::ComponentError(why) => why,
+        CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => {
+            "it names no time that comes"
+        }
+    };
+    let mut letters = text.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().collect::<String>() + letters.as_str())
 }
 
 impl Schedule {

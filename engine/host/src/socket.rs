@@ -14,6 +14,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A command that the owner performs for another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ const ERROR_FRAME: u8 = 4;
 const EXIT_FRAME: u8 = 5;
 /// From this frame on, the owner performs the request. Before it, the requesting process may still do that itself.
 const TAKEN_FRAME: u8 = 6;
+const UNKNOWN_FRAME: &str = "the owner of the workspace said something unknown";
+/// Maximum time until the owner has accepted a request.
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum length of a frame in bytes.
 const MAX_SOCKET_FRAME_BYTES: usize = 32 << 20;
 
@@ -308,15 +312,7 @@ pub fn exchange(
         // If the owner is gone, reading its answer fails and reports that.
         let _ = write_frame(&mut to, INPUT_END_FRAME, &[]);
     });
-    let mut relay = || loop {
-        match read_frame(&mut from)? {
-            (OUTPUT_FRAME, bytes) => out.write_all(&bytes)?,
-            (ERROR_FRAME, bytes) => errors.write_all(&bytes)?,
-            (EXIT_FRAME, code) => return Ok(code.first().copied().unwrap_or(0)),
-            (_, _) => return Err(io::Error::other("the owner of the workspace said something unknown")),
-        }
-    };
-    relay().map_err(SocketError::Interrupted)
+    relay_frames(&mut from, out, errors).map_err(SocketError::Interrupted)
 }
 
 /// Sends a request and waits until the owner has accepted it.
@@ -325,10 +321,14 @@ fn start_request(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd
     let stream = Arc::new(Stream::connect(name)?);
     let (mut from, mut to) = (StreamEnd(stream.clone()), StreamEnd(stream));
     write_frame(&mut to, REQUEST_FRAME, &serde_json::to_vec(request)?)?;
-    match read_frame(&mut from)? {
-        (TAKEN_FRAME, _) => Ok((from, to)),
-        (_, _) => Err(io::Error::other("the owner of the workspace said something unknown")),
-    }
+    // One that was stopped, or hangs, would never answer.
+    to.0.set_recv_timeout(Some(ACCEPT_TIMEOUT))?;
+    let answer = read_frame(&mut from).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "no answer in 20 seconds"),
+        _ => error,
+    })?;
+    to.0.set_recv_timeout(None)?;
+    if answer.0 == TAKEN_FRAME { Ok((from, to)) } else { Err(io::Error::other(UNKNOWN_FRAME)) }
 }
 
 fn relay_output(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
@@ -350,16 +350,16 @@ fn relay_output(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
             }
         }
     });
+    relay_frames(&mut from, &mut io::stdout(), &mut io::stderr())
+}
+
+fn relay_frames(from: &mut StreamEnd, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result<u8> {
     loop {
-        match read_frame(&mut from)? {
-            (OUTPUT_FRAME, bytes) => {
-                let mut out = io::stdout().lock();
-                out.write_all(&bytes)?;
-                out.flush()?;
-            }
-            (ERROR_FRAME, bytes) => io::stderr().write_all(&bytes)?,
+        match read_frame(from)? {
+            (OUTPUT_FRAME, bytes) => out.write_all(&bytes).and_then(|()| out.flush())?,
+            (ERROR_FRAME, bytes) => errors.write_all(&bytes)?,
             (EXIT_FRAME, code) => return Ok(code.first().copied().unwrap_or(0)),
-            (_, _) => return Err(io::Error::other("the owner of the workspace said something unknown")),
+            (_, _) => return Err(io::Error::other(UNKNOWN_FRAME)),
         }
     }
 }

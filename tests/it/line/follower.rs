@@ -490,7 +490,7 @@ fn a_trace_that_the_user_names_is_repeated_for_a_goal_in_other_words() {
     assert_eq!((&over["standing"], &over["spent"]["cost"]), (&json!("done"), &json!(0.0)), "{over}");
     let few = house.run(&["ask", "Tally it", "--trace", &path, "--approve", "shell"]);
     few.refused(2, "can't be repeated for this: it takes month, path, and this names no value");
-    house.run(&["ask", other, "--trace", "nosuch"]).refused(2, "there is no trace nosuch");
+    house.run(&["ask", other, "--trace", "nosuch"]).refused(2, "there is no trace “nosuch”");
     house.run(&["ask", other, "--trace", &path, "--mode", "learner"]).refused(2, "it takes no --mode");
 }
 

@@ -244,7 +244,7 @@ fn an_endpoint_that_is_not_there_or_talks_nonsense_changes_nothing() {
         (closed.as_str(), "TRACEBOOK_EMBEDDINGS_KEY"),
     ] {
         let done: Done = house.run(&["index", "use", &format!("{url}/v1#toy")]);
-        assert!(done.code == 3 && done.err.contains(said) && done.err.contains("embedded stays"), "{url}: {done:?}");
+        assert!(done.code == 1 && done.err.contains(said) && done.err.contains("embedded stays"), "{url}: {done:?}");
         assert_eq!(first(&house, "kneading"), "Bread.md");
         assert_eq!(house.json(&["index", "status"])["model"], "embedded");
     }
@@ -387,11 +387,11 @@ fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
     assert_eq!(near(&house, queries[0]).0, embedded[0].0);
     // The hub doesn't have this model: an error is shown, and the previous one stays.
     let gone = run(&house, &["index", "use", "fastembed:BGESmallENV15"], &library, &hub);
-    assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
+    assert!(gone.code == 1 && gone.err.contains("cannot be downloaded"), "{gone:?}");
     assert_eq!(near(&house, queries[0]).0, embedded[0].0);
     // The hub doesn't have this reranker: an error is shown, and none is used.
     let gone = run(&house, &["index", "reranker", "BGERerankerBase"], &library, &hub);
-    assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
+    assert!(gone.code == 1 && gone.err.contains("cannot be downloaded"), "{gone:?}");
     assert_eq!(house.json(&["index", "models"])["reranker"], "");
     assert_eq!(house.run(&["index", "reranker", "nothing"]).code, 2);
     // A model in a folder of the user's.

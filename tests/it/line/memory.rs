@@ -83,7 +83,7 @@ fn a_report_is_learned_replayed_exported_and_forgotten() {
     let known = &house.run(&["traces", "--json"]).good().lines()[0];
     assert_eq!((&known["usage_count"], &known["saved_tokens"], &known["path"]), (&json!(0), &json!(0), &json!(path)));
     house.fed(&["traces", "import", "-"], b"nothing").refused(2, "no trace");
-    house.run(&["traces", "show", "nobody"]).refused(2, "no trace nobody");
+    house.run(&["traces", "show", "nobody"]).refused(2, "no trace “nobody”");
     house.run(&["traces", "dance"]).refused(2, "not “dance”");
     house.run(&["ask", "x", "--mode", "dreamer"]).refused(2, "--mode is auto, learner or follower");
 }
@@ -158,7 +158,7 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     let id = listed[1]["experience_id"].as_str().expect("an id");
     house.run(&["memory", "forget", id]).good();
     assert_eq!(house.run(&["memory", "--json"]).good().lines().len(), 1);
-    house.run(&["memory", "show", "exp_none"]).refused(2, "no experience exp_none");
+    house.run(&["memory", "show", "exp_none"]).refused(2, "no experience “exp_none”");
     house.run(&["memory", "dance"]).refused(2, "not “dance”");
     let spent = house.run(&["budget", "--log", "--json"]).good().lines();
     assert_eq!(
@@ -272,7 +272,7 @@ fn a_learning_curve_counts_runs_and_those_that_needed_no_model() {
     let text = house.run(&["memory", "curve", "--by", "month", "--project", "notes"]).good().text();
     assert!(text.contains("100 % done") && text.contains("% without a model, $0.0000"), "{text}");
     house.run(&["memory", "curve", "--by", "year"]).refused(2, "--by is week or month");
-    house.run(&["memory", "curve", "--project", "nowhere"]).refused(2, "there is no project nowhere");
+    house.run(&["memory", "curve", "--project", "nowhere"]).refused(2, "there is no project “nowhere”");
 }
 
 #[test]

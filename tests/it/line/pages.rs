@@ -203,7 +203,7 @@ fn a_note_becomes_a_document() {
     house.run(&["export", "Drawn", "again", "--to", "pdf", "--paper", "a4"]).good();
     assert!(house.read("again") == bytes, "the same note makes the same bytes");
     house.run(&["export", "Drawn", "drawn.pdf"]).refused(2, "already exists");
-    house.run(&["export", "Drawn", "x.pdf", "--paper", "a5"]).refused(2, "the paper is a4 or letter");
+    house.run(&["export", "Drawn", "x.pdf", "--paper", "a5"]).refused(2, "--paper is a4 or letter");
     house.run(&["export", "Drawn", "x", "--to", "docx"]).refused(2, "no export to “docx”");
     if let Some(words) = words(&house, "drawn.pdf") {
         let all = ["Drawn", "Rain on the roof", "A cloud", "Growth", "plt.plot([1, 2, 4])", "Second part", "May 42"];

@@ -37,7 +37,7 @@ fn wrong_use_is_refused_in_a_sentence() {
         (&["edit", "a.md"], "{\"at\":9,\"delete\":1}\n", "line 1: "),
         (&["edit", "a.md"], "{\"at\":18446744073709551615,\"delete\":18446744073709551615}\n", "line 1: "),
         (&["open", "no folder"], "", "no such folder"),
-        (&["open", "file"], "", "no such folder"),
+        (&["open", "file"], "", "it is a file, not a folder; open its folder"),
         (&["import", "no file"], "", "no such file"),
         (&["import", "file", "--volume", "Other"], "", "there is no volume “Other”; there are: notes"),
         (&["new", "x", "--volume", "Other"], "", "there is no volume “Other”"),

@@ -50,7 +50,7 @@ fn a_schedule_is_made_begun_paused_and_removed() {
     house.run(&["schedule", "add", "never", "x"]).refused(2, "no cron expression");
     house.run(&["schedule", "add", "@daily"]).refused(2, "say what begins");
     house.run(&["schedule", "add", "@daily", "x", "--within", "long"]).refused(2, "--within");
-    house.run(&["schedule", "show", "nobody"]).refused(2, "no schedule nobody");
+    house.run(&["schedule", "show", "nobody"]).refused(2, "no schedule “nobody”");
     house.run(&["schedule", "dance"]).refused(2, "not “dance”");
 }
 

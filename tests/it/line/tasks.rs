@@ -44,7 +44,7 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
     assert_eq!((listed.len(), &listed[2]["priority"], &listed[2]["standing"]), (3, &json!(90), &json!("open")));
     assert_eq!(listed[2]["inputs"], json!({"host": "example.org"}));
     let third = format!("{plan}#t3");
-    house.run(&["tasks", "reopen", &third]).refused(2, "t3 is not given up");
+    house.run(&["tasks", "reopen", &third]).refused(2, "t3 isn't canceled");
     house.run(&["tasks", "cancel", &third]).good();
     assert_eq!(house.run(&["tasks", "reopen", &third]).good().text(), "t3 is open again\n");
     assert_eq!(house.run(&["tasks", "--json"]).good().lines()[2]["standing"], "open");

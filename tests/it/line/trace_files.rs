@@ -34,7 +34,7 @@ fn a_trace_does_what_its_runs_did_until_it_is_changed() {
     let shown = house.run(&["traces", "verify"]).code(1).text();
     assert!(shown.contains("does what 0 of 2 recorded runs did"), "{shown}");
     assert_eq!(shown.matches("step 2 gives shell another “command” than the run did").count(), 2, "{shown}");
-    house.run(&["traces", "verify", "nothing"]).refused(2, "there is no trace nothing");
+    house.run(&["traces", "verify", "nothing"]).refused(2, "there is no trace “nothing”");
 }
 
 #[test]

@@ -354,7 +354,7 @@ fn only_named_devices_are_served_and_a_waiting_run_is_stopped_from_anywhere() {
     desk.run(&["worker"]).refused(2, "whose runs?");
     desk.run(&["worker", "--for", "nobody"]).refused(2, "no device “nobody” is paired with this one");
     desk.run(&["worker", "stop"]).refused(2, "which run?");
-    desk.run(&["worker", "stop", "ffff"]).refused(2, "no run in the queue begins with ffff");
+    desk.run(&["worker", "stop", "ffff"]).refused(2, "no run in the queue begins with “ffff”");
     desk.run(&["worker", "rest"]).refused(2, "`worker rest` is not known");
     desk.run(&["ask", "--on", "nowhere", "Go"]).refused(2, "the hub knows no device “nowhere”; it knows");
     desk.run(&["ask", "--on", "any", "--fork", "--", "Go"]).refused(2, "--on and --fork don't go together");

@@ -16,7 +16,6 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_file::tool_to_json;
 use engine::{Command, LiveModelCall, Session};
 use serde_json::json;
-use std::io::Read;
 use std::path::PathBuf;
 use store::{
     BlobHash, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool, RunApproval, RunEnding,
@@ -73,11 +72,7 @@ pub(crate) fn parse_budget(word: Option<&str>) -> Result<Option<f64>, CliError> 
 /// Finds what the arguments of `ask` name.
 pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<AskedRun, CliError> {
     let mut text = match args.text.as_str() {
-        "-" => {
-            let mut text = String::new();
-            scene.input.take(MAX_PROMPT_BYTES).read_to_string(&mut text)?;
-            text
-        }
+        "-" => crate::parse::read_text_input(scene.input, MAX_PROMPT_BYTES)?,
         text => text.to_owned(),
     };
     resolve::wait_for_volumes(scene, false)?;
@@ -194,13 +189,7 @@ pub(crate) fn resolve_agent_volume(
     scene.handle.read(move |session| {
         let all: Vec<&engine::Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
         if let Some(name) = named {
-            let fits = |volume: &&&engine::Volume| {
-                volume.name == name || volume.root.as_deref().is_some_and(|root| root == std::path::Path::new(&name))
-            };
-            return all.iter().find(fits).map(|volume| volume.id).ok_or_else(|| {
-                let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
-                CliError::usage(format!("there is no project {name}; there are {}", names.join(", ")))
-            });
+            return resolve::find_project(session, &name);
         }
         if let Some((volume, _)) = note.and_then(|note| session.locate_file(note)) {
             return Ok(volume);

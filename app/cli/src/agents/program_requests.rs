@@ -10,14 +10,15 @@ fn requests(scene: &CommandContext<'_>) -> ProgramApprovals {
     ProgramApprovals::new(scene.handle.workspace_folder())
 }
 
-/// Prints the requests that wait. With `query`, in lowercase, only those with these words.
-pub(super) fn list_requests(scene: &mut CommandContext<'_>, query: Option<&str>) -> Result<(), CliError> {
+/// Prints the requests that wait, and returns their number. With `query`, in lowercase, only those with these words.
+pub(super) fn list_requests(scene: &mut CommandContext<'_>, query: Option<&str>) -> Result<usize, CliError> {
     let has_words = |request: &ProgramApproval| {
         let words = format!("{} {} {} {}", request.what, request.tool, request.program, request.diff).to_lowercase();
         query.is_none_or(|query| words.contains(query))
     };
     let waiting = requests(scene).waiting().map_err(CliError::workspace)?;
-    for request in waiting.iter().filter(|request| has_words(request)) {
+    let listed: Vec<&ProgramApproval> = waiting.iter().filter(|request| has_words(request)).collect();
+    for request in &listed {
         if scene.json {
             let mut value = json!(request);
             value["name"] = json!(request.id);
@@ -36,7 +37,7 @@ pub(super) fn list_requests(scene: &mut CommandContext<'_>, query: Option<&str>)
             writeln!(scene.out, "    {line}")?;
         }
     }
-    Ok(())
+    Ok(listed.len())
 }
 
 /// Decides the request with this id. Returns whether there is one.

@@ -4,11 +4,11 @@
 use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{DOCUMENT_READ_TIMEOUT, format_time, new_doc_id, resolve_id_prefix};
 use crate::arguments::SessionsArguments;
+use crate::plurals::counted;
 use agent::session_files;
 use agent::session_tree_file::{self, SessionRunFile, SessionTreeFile};
 use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
-use std::io::Read;
 use store::{AgentState, CallUsage, DocId, MessageId, MessageTree, RunAbout, RunEnding, SessionMessage};
 use text::untrusted_text;
 
@@ -66,16 +66,17 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &SessionsArgume
         }
         let mut all = all;
         all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
+        scene.explain_empty_list(all.is_empty(), "No sessions yet. `tracebook ask TEXT` begins one.")?;
         for (id, line) in all {
             if scene.json {
                 let mut value = serde_json::to_value(&line).unwrap_or_default();
                 value["id"] = json!(id);
                 writeln!(scene.out, "{value}")?;
             } else {
-                let (id, count) = (&id.to_string()[..8], line.messages);
+                let (id, count) = (&id.to_string()[..8], counted(line.messages, "message"));
                 writeln!(
                     scene.out,
-                    "{id}  {}  {count:4} messages  {}",
+                    "{id}  {}  {count:>13}  {}",
                     format_time(line.updated),
                     untrusted_text::escape_line(&line.title)
                 )?;
@@ -97,7 +98,7 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &SessionsArgume
         let (at, new) = (parse_message_id(&word)?, new_doc_id());
         read_session(scene, session, |_, _| ())?;
         scene.handle.run_command(Command::ForkSession { session, at, new })?;
-        writeln!(scene.out, "{new}")?;
+        scene.print_result(&json!({"session": new}), new)?;
     } else if let Some(from) = args.merge.clone() {
         let from = parse_message_id(&from)?;
         let head = read_session(scene, session, |_, one| one.head())?;
@@ -242,9 +243,7 @@ pub(super) fn read_input_file(scene: &mut CommandContext<'_>, file: &str) -> Res
         let path = scene.folder.join(file);
         return host::fs::copy::read_text(&path, MAX_IMPORTED_BYTES).map_err(|why| CliError::usage(why.to_string()));
     }
-    let mut text = String::new();
-    scene.input.take(MAX_IMPORTED_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    crate::parse::read_text_input(scene.input, MAX_IMPORTED_BYTES)
 }
 
 /// Returns the volume for imports: the first one.
@@ -272,7 +271,7 @@ fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliE
         imported: Some(imported),
     })?;
     export::open_note::wait_until_saved(scene.handle)?;
-    writeln!(scene.out, "{session}")?;
+    scene.print_result(&json!({"session": session}), session)?;
     Ok(EXIT_DONE)
 }
 
@@ -286,7 +285,7 @@ fn import_tree(scene: &mut CommandContext<'_>, mut tree: SessionTreeFile) -> Res
         scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps, approvals })?;
     }
     export::open_note::wait_until_saved(scene.handle)?;
-    writeln!(scene.out, "{session}")?;
+    scene.print_result(&json!({"session": session}), session)?;
     Ok(EXIT_DONE)
 }
 
@@ -326,6 +325,6 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
     let (todos, steps, approvals) = (state.todos, state.steps, Vec::new());
     scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps, approvals })?;
     export::open_note::wait_until_saved(scene.handle)?;
-    writeln!(scene.out, "{run}")?;
+    scene.print_result(&json!({"run": run}), run)?;
     Ok(EXIT_DONE)
 }

@@ -75,7 +75,8 @@ pub(crate) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -
             return Err(CliError::usage(format!("{name} has no version before the one that agents use")));
         };
         scene.handle.run_command(Command::ApproveTool { name: name.clone(), version: Some(before) })?;
-        writeln!(scene.out, "Agents use version {before} of {name} again.")?;
+        let line = format!("Agents use version {before} of {name} again.");
+        scene.print_result(&json!({"name": name, "version": before}), line)?;
     } else if args.approve {
         // Versions newer than the last approved one haven't been reviewed.
         let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));

@@ -7,6 +7,7 @@ use super::task_context::{print_task_context, recall_for_goal};
 use super::{RememberedProject, find_file, load_projects, write_note};
 use crate::arguments::MemoryArguments;
 use crate::consolidation::wait_until_consolidated;
+use crate::parse::unknown_action;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::memory::task_log::TaskLogEntry as Logged;
@@ -66,13 +67,16 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
         "forget" => {
             let (volume, entry) = find_experience(&all, &needed("which experience")?)?;
             remove_entries(scene, volume, &entry.path, std::slice::from_ref(&entry.experience.experience_id))?;
-            writeln!(scene.out, "{} is no longer in {}", entry.experience.experience_id, entry.path)?;
+            let id = &entry.experience.experience_id;
+            let line = format!("{id} is no longer in {}", entry.path);
+            scene.print_result(&json!({"experience_id": id, "path": entry.path, "forgotten": true}), line)?;
             Ok(EXIT_DONE)
         }
-        other => Err(CliError::usage(format!(
-            "memory can be listed (list, show; log: what was done lately; curve: how runs went), asked (bearing, \
-             context, analyze), added to (add), consolidated (consolidate), or made forget (forget), not “{other}”"
-        ))),
+        other => {
+            let actions =
+                ["list", "show", "log", "curve", "bearing", "context", "analyze", "add", "consolidate", "forget"];
+            Err(unknown_action("memory", &actions, other))
+        }
     }
 }
 
@@ -80,11 +84,11 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
 fn find_experience<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a ExperienceEntry), CliError> {
     let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.home, entry)));
     let found: Vec<(DocId, &ExperienceEntry)> =
-        entries.filter(|(_, entry)| entry.experience.experience_id.starts_with(word)).collect();
+        entries.filter(|(_, entry)| !word.is_empty() && entry.experience.experience_id.starts_with(word)).collect();
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err(CliError::usage(format!("there is no experience {word}; `tracebook memory` lists them"))),
-        _ => Err(CliError::usage(format!("several experiences begin with {word}; give more of it"))),
+        [] => Err(CliError::usage(format!("there is no experience “{word}”; `tracebook memory` lists them"))),
+        _ => Err(CliError::usage(format!("several experiences begin with “{word}”; give more of the id"))),
     }
 }
 
@@ -215,11 +219,12 @@ fn add_experience(
     text: String,
 ) -> Result<u8, CliError> {
     let outcome = args.outcome.clone().unwrap_or_else(|| "success".to_owned());
-    let final_outcome = RunOutcome::from_name(&outcome)
-        .ok_or_else(|| CliError::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
+    let final_outcome = RunOutcome::from_name(&outcome).ok_or_else(|| {
+        CliError::usage(format!("--outcome is success, failure or success_with_recovery, not “{outcome}”"))
+    })?;
     let word = args.tier.clone().unwrap_or_else(|| "long_term".to_owned());
     let tier = MemoryTier::from_name(&word)
-        .ok_or_else(|| CliError::usage("--tier is episodic, short_term or long_term".to_owned()))?;
+        .ok_or_else(|| CliError::usage(format!("--tier is episodic, short_term or long_term, not “{word}”")))?;
     let volume = super::super::agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     let project = all.iter().find(|project| project.id == volume);
     let project = project.ok_or_else(|| CliError::usage("say in which project: --project NAME"))?;
@@ -252,10 +257,11 @@ fn add_experience(
         }
         experience::AdmissionDecision::Merge(at) => {
             let same = known.get(at).map_or("", |entry| entry.experience.experience_id.as_str());
-            writeln!(scene.out, "{same}: it was known already and counts once more")?;
+            let line = format!("{same}: it was known already and counts once more");
+            scene.print_result(&json!({"experience_id": same, "new": false}), line)?;
         }
         experience::AdmissionDecision::Keep | experience::AdmissionDecision::Supersede(_) => {
-            writeln!(scene.out, "{}", new.experience_id)?;
+            scene.print_result(&json!({"experience_id": new.experience_id, "new": true}), &new.experience_id)?;
         }
     }
     if let Some(text) = experience::with_experience(&old, new)
@@ -297,7 +303,8 @@ fn consolidate_memory(scene: &mut CommandContext<'_>, all: &[RememberedProject])
                 .iter()
                 .find(|project| [project.id, project.home].contains(volume))
                 .map_or("", |project| project.name.as_str());
-            writeln!(scene.out, "{name}: {}", noticed.notice.describe())?;
+            let line = format!("{name}: {}", noticed.notice.describe());
+            scene.print_result(&serde_json::to_value(&noticed).unwrap_or_default(), line)?;
         }
     }
     Ok(EXIT_DONE)

@@ -36,11 +36,11 @@ pub(super) fn load_projects(
         let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), session.memory_home(volume.id)?));
         session.volumes().filter_map(one).collect()
     })?;
-    if let Some(name) = named.filter(|name| all.iter().all(|(_, known, _)| known != name)) {
-        let names: Vec<&str> = all.iter().map(|(_, name, _)| name.as_str()).collect();
-        return Err(CliError::usage(format!("there is no project {name}; there are {}", names.join(", "))));
-    }
-    let wanted = all.into_iter().filter(|(_, name, _)| named.is_none_or(|named| named == name));
+    let only = match named.map(ToOwned::to_owned) {
+        Some(name) => Some(scene.handle.read(move |session| resolve::find_project(session, &name))??),
+        None => None,
+    };
+    let wanted = all.into_iter().filter(|(id, ..)| only.is_none_or(|only| only == *id));
     let read = |(id, name, (home, root)): (DocId, String, (DocId, PathBuf))| {
         let memory = project_memory::read_project_memory(&root, &project_memory::memory_folders(&root));
         RememberedProject { id, home, name, memory }
@@ -50,7 +50,7 @@ pub(super) fn load_projects(
 
 /// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
 pub(super) fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
-    let unknown = || CliError::usage(format!("there is no trace {word}; `tracebook traces` lists them"));
+    let unknown = || CliError::usage(format!("there is no trace “{word}”; `tracebook traces` lists them"));
     named_trace(all, word)?.ok_or_else(unknown)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn named_trace<'a>(
     match found.as_slice() {
         [one] => Ok(Some(*one)),
         [] => Ok(None),
-        _ => Err(CliError::usage(format!("several traces are called {word}; give the whole path"))),
+        _ => Err(CliError::usage(format!("several traces are called “{word}”; give the whole path"))),
     }
 }
 

@@ -6,6 +6,7 @@ use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::trace_versions::add_version;
 use super::{find_file, write_note};
 use crate::arguments::TracesArguments;
+use crate::plurals::counted;
 use agent::memory::StoredTrace;
 use agent::memory::trace::{self, RunTrace, TRACES_FOLDER};
 use agent::memory::trace_library::{
@@ -15,7 +16,6 @@ use agent::memory::trace_versions::VersionReason;
 use host::peers::signed_file::verified_signer;
 use host::sync::devices::{existing_device_key, load_or_create_device_key, open_device_list};
 use serde_json::json;
-use std::io::Read;
 use store::DocId;
 use text::untrusted_text;
 
@@ -65,14 +65,11 @@ pub(super) fn import_traces(
     args: &TracesArguments,
     from: &str,
 ) -> Result<u8, CliError> {
-    let mut text = String::new();
-    if from == "-" {
-        scene.input.take(MAX_TRACE_LIBRARY_BYTES).read_to_string(&mut text)?;
-    } else {
-        let path = scene.folder.join(from);
-        text = host::fs::copy::read_text(&path, MAX_TRACE_LIBRARY_BYTES)
-            .map_err(|why| CliError::usage(why.to_string()))?;
-    }
+    let text = match from {
+        "-" => crate::parse::read_text_input(scene.input, MAX_TRACE_LIBRARY_BYTES)?,
+        from => host::fs::copy::read_text(&scene.folder.join(from), MAX_TRACE_LIBRARY_BYTES)
+            .map_err(|why| CliError::usage(why.to_string()))?,
+    };
     let (signed, signature) = split_signature(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
     let signer = signer_text(from, signed, signature.as_ref())?;
     let found = trace::parse_library(signed).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
@@ -137,7 +134,7 @@ fn preview_trace(
         writeln!(scene.out, "{shown}")?;
         return Ok(());
     }
-    writeln!(scene.out, "{goal}\n  {} steps: {}", trace.steps.len(), tools.join(", "))?;
+    writeln!(scene.out, "{goal}\n  {}: {}", counted(trace.steps.len(), "step"), tools.join(", "))?;
     if differences.is_empty() {
         writeln!(scene.out, "  Everything that it needs is here.")?;
     }

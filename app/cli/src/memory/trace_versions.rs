@@ -2,6 +2,7 @@
 
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::memory_files::{capitalized, load_projects, now_ms, write_trace};
+use crate::plurals::counted;
 use agent::memory::StoredTrace;
 use agent::memory::trace::{RunTrace, iso_timestamp};
 use agent::memory::trace_diff::{VersionLineSide, compare_versions};
@@ -37,11 +38,11 @@ pub(super) fn list_versions(scene: &mut CommandContext<'_>, filed: &StoredTrace)
         }
         let day = untrusted_text::escape_line(origin.created_at.get(..10).unwrap_or_default()).into_owned();
         let why = untrusted_text::escape_line(&origin.describe()).into_owned();
-        let count = steps.len();
+        let count = counted(steps.len(), "step");
         let number = origin.number;
         writeln!(
             scene.out,
-            "{number}  {standing}  {day}  {why}  {verified_count} of {usage_count} replays were good  {count} steps"
+            "{number}  {standing}  {day}  {why}  {verified_count} of {usage_count} replays were good  {count}"
         )?;
         for run in &version.feedback {
             writeln!(scene.out, "   {}", capitalized(&untrusted_text::escape_line(&run.describe())))?;
@@ -148,7 +149,8 @@ pub(super) fn relearn_trace(
 ) -> Result<u8, CliError> {
     match add_version(scene, (volume, path), learned, (VersionReason::Relearned, false))? {
         Some(number) => {
-            writeln!(scene.out, "{path}\nVersion {number} of the trace is in use now.")?;
+            let line = format!("{path}\nVersion {number} of the trace is in use now.");
+            scene.print_result(&json!({"path": path, "version": number}), line)?;
             Ok(EXIT_DONE)
         }
         None => {

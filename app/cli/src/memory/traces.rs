@@ -9,6 +9,7 @@ use super::trace_verification::verify_traces;
 use super::trace_versions::{list_versions, relearn_trace, show_version_diff, use_version};
 use super::{RememberedProject, find_file, load_projects, move_to_trash, write_note};
 use crate::arguments::TracesArguments;
+use crate::plurals::counted;
 use agent::memory::StoredTrace;
 use agent::memory::trace::{RunTrace, TRACES_FOLDER};
 use agent::memory::trace_trust::TraceTrust;
@@ -76,7 +77,8 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
                 return Err(CliError::workspace(format!("the file is not known yet; try again: {}", filed.path)));
             };
             move_to_trash(scene, vec![id])?;
-            writeln!(scene.out, "{} is in the trash; `tracebook restore-note` brings it back", filed.path)?;
+            let line = format!("{} is in the trash; `tracebook restore-note` brings it back", filed.path);
+            scene.print_result(&json!({"path": filed.path, "forgotten": true}), line)?;
             Ok(EXIT_DONE)
         }
         "learn" => learn_trace(scene, &needed("from which run")?),
@@ -91,11 +93,8 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
 }
 
 fn unknown_action(word: &str) -> CliError {
-    CliError::usage(format!(
-        "traces can be listed (list), shown (show), rated (rate), compared (versions, diff, use), verified (verify), \
-         exported (export), imported (import), forgotten (forget) and learned (learn), not “{word}”; `tracebook \
-         traces` lists them"
-    ))
+    let actions = ["list", "show", "rate", "versions", "diff", "use", "verify", "export", "import", "forget", "learn"];
+    crate::parse::unknown_action("traces", &actions, word)
 }
 
 /// Loads the projects with their memory, and learns from what the user edited after the last runs of traces.
@@ -195,10 +194,10 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
             let used = if known.last_used.is_empty() { "never used" } else { known.last_used.get(..10).unwrap_or("") };
             let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md");
             let follows = if trust.is_followed() { "by itself" } else { "when told to" };
-            let (steps, reason) = (trace.steps.len(), trust.reason());
+            let (steps, reason) = (counted(trace.steps.len(), "step"), trust.reason());
             let proposed = trace.proposed_version();
             let proposed = proposed.map_or_else(String::new, |number| format!("version {number} is proposed  "));
-            writeln!(scene.out, "{name}  {steps} steps  {follows} ({reason})  {used}  {proposed}{goal}")?;
+            writeln!(scene.out, "{name}  {steps}  {follows} ({reason})  {used}  {proposed}{goal}")?;
         }
         for problem in &project.memory.problems {
             writeln!(scene.errors, "tracebook: {problem}")?;
@@ -234,6 +233,6 @@ fn learn_trace(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErro
         return relearn_trace(scene, (volume, &path), &trace);
     }
     write_note(scene, volume, &path, &trace.to_note())?;
-    writeln!(scene.out, "{path}")?;
+    scene.print_result(&json!({"path": path, "version": trace.version.number}), &path)?;
     Ok(EXIT_DONE)
 }

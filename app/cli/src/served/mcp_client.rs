@@ -15,7 +15,7 @@ use host::mcp::{
     SignInError, TokenVault, UserForm, UserFormField,
 };
 use serde_json::{Map, Value, json};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,17 +121,13 @@ fn list_tools(pool: &McpServerPool, server: &McpServer, json: bool, out: &mut dy
 
 /// Reads the arguments of a call: JSON, or `-` for standard input.
 fn call_arguments(text: Option<&str>) -> Result<Map<String, Value>, CliError> {
-    let mut input = String::new();
     let text = match text {
         None => return Ok(Map::new()),
-        Some("-") => {
-            std::io::stdin().take(MAX_ARGUMENTS_BYTES).read_to_string(&mut input)?;
-            input.as_str()
-        }
-        Some(text) => text,
+        Some("-") => crate::parse::read_text_input(&mut std::io::stdin(), MAX_ARGUMENTS_BYTES)?,
+        Some(text) => text.to_owned(),
     };
     let wrong = |why: String| CliError::usage(format!("--arguments wants a JSON object: {why}"));
-    match serde_json::from_str(text) {
+    match serde_json::from_str(&text) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(_) => Err(wrong("this is another value".to_owned())),
         Err(error) => Err(wrong(error.to_string())),

@@ -105,7 +105,7 @@ pub enum EndpointError {
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointFault {
     /// The endpoint couldn't be reached.
-    #[error("cannot be reached ({0}; is it running?)")]
+    #[error("cannot be reached ({}; is it running?)", .0.to_string().trim_start_matches("io: "))]
     Unreachable(#[source] ureq::Error),
     /// The endpoint needs an API key, or a different one.
     #[error("wants a key ({0}); set {EMBEDDINGS_KEY_VAR}")]

@@ -58,7 +58,7 @@ pub enum HubConnectError {
         address: String,
     },
     /// The connection failed.
-    #[error("the hub is not there ({why}): {address}")]
+    #[error("the hub is not there ({why}); check its address, and that `tracebook hub` runs there: {address}")]
     NotThere {
         /// The socket's error message.
         why: String,
@@ -200,7 +200,7 @@ impl HubSocket {
                 let why = error.to_string();
                 return Err(match why.contains("ApplicationVerificationFailure") {
                     true => HubConnectError::OtherCertificate { address },
-                    false => HubConnectError::NotThere { why, address },
+                    false => HubConnectError::NotThere { why: why.replace("IO error: ", ""), address },
                 });
             }
             Err(_) => return Err(HubConnectError::Timeout { address }),

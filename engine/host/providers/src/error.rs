@@ -79,7 +79,10 @@ fn connection_advice(endpoint: &ModelEndpoint) -> String {
     let provider = &endpoint.provider;
     match (endpoint.local, endpoint.wire) {
         (true, WireProtocol::Ollama) => {
-            format!("Start Ollama (`ollama serve`), or set llm.providers.{provider}.base_url in config.yaml")
+            format!(
+                "Start Ollama (`ollama serve`), connect another model (`tracebook providers add`), or set \
+                 llm.providers.{provider}.base_url in config.yaml"
+            )
         }
         (true, _) => format!("Start the server, or set llm.providers.{provider}.base_url in config.yaml"),
         (false, _) => format!("Look at the network, or set llm.providers.{provider}.base_url in config.yaml"),

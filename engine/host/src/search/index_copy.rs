@@ -1,5 +1,4 @@
-//! A copy of the search index in another place while this program runs. It answers queries even if the workspace's disk
-//! is full or read-only.
+//! A copy of the search index elsewhere, which answers queries if the workspace's disk is full or read-only.
 
 use crate::fs::file_rights::create_private_folder;
 use rand::Rng;
@@ -41,8 +40,32 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
         if entry.file_type().is_dir() {
             std::fs::create_dir_all(&to)?;
         } else if entry.file_type().is_file() {
-            std::fs::copy(entry.path(), &to)?;
+            // The copy of a file that can't be written is written to.
+            std::io::copy(&mut std::fs::File::open(entry.path())?, &mut std::fs::File::create(&to)?)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_of_a_file_that_cannot_be_written_can_be_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (index, copy) = (folder.path().join("index"), folder.path().join("copy"));
+        for made in [&index, &copy] {
+            std::fs::create_dir(made).expect("made");
+        }
+        let file = index.join("meta.lock");
+        std::fs::write(&file, "x").expect("written");
+        let mut rights = std::fs::metadata(&file).expect("it's there").permissions();
+        rights.set_readonly(true);
+        std::fs::set_permissions(&file, rights).expect("set");
+        copy_files(&index, &copy).expect("copied");
+        let copied = copy.join("meta.lock");
+        assert_eq!(std::fs::read(&copied).expect("read"), b"x");
+        assert!(!std::fs::metadata(&copied).expect("it's there").permissions().readonly());
+    }
 }

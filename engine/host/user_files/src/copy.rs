@@ -8,6 +8,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use store::disk::io_reason;
 
+/// Maximum number of entries of a folder that are looked at to tell what it is.
+const MAX_LOOKED_AT_ENTRIES: usize = 10_000;
+
 /// Returns the absolute form of a command's path; links are resolved if it exists.
 pub fn absolute_path(folder: &Path, path: &str) -> PathBuf {
     let path = folder.join(path);
@@ -37,6 +40,18 @@ pub fn is_kernel_interface(path: &Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 pub fn is_kernel_interface(_path: &Path) -> bool {
     false
+}
+
+/// Returns why this user may not list a folder; `None` if that isn't what hinders it.
+pub fn folder_refusal(path: &Path) -> Option<String> {
+    let error = std::fs::read_dir(path).err()?;
+    (error.kind() == io::ErrorKind::PermissionDenied).then(|| io_reason(&error))
+}
+
+/// Returns whether a folder has a file itself whose name ends so.
+pub fn holds_file_ending(folder: &Path, ending: &str) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.take(MAX_LOOKED_AT_ENTRIES).any(|entry| entry.file_name().to_string_lossy().ends_with(ending))
 }
 
 /// Returns whether a folder is empty or doesn't exist.
