@@ -20,6 +20,7 @@ pub mod note_merge;
 pub mod outline;
 pub mod properties;
 pub mod python_scope;
+mod recurrence;
 pub mod repeated_commits;
 pub mod script_packages;
 pub mod sql_cell;

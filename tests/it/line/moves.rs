@@ -141,6 +141,30 @@ fn links_and_todos_are_listed() {
     assert_eq!(rows(&house, &["todos"]).len(), 4);
 }
 
+#[test]
+fn a_ticked_task_comes_back_by_the_rules_of_the_tasks_plugin() {
+    let plan = "- [ ] pay 🔁 every month on the last Friday 🗓️ 2024-05-31\r\n- [ ] water 🆔 w1 🔁 every week on Tuesday, \
+                Friday 📅 2024-05-07 ^w\r\n- [ ] ✅ means done\r\n";
+    let house = House::with(&[("Plan.md", plan)]);
+    let todos = rows(&house, &["todos"]);
+    let seen: Vec<_> = todos.iter().map(|row| (row["text"].as_str(), row["due"].as_str())).collect();
+    let expected = [("water", Some("2024-05-07")), ("pay", Some("2024-05-31")), ("✅ means done", None)];
+    assert_eq!(seen, expected.map(|(text, due)| (Some(text), due)));
+    let tick = |words: &str| house.run(&["todos", "--check", "Plan", "--words", words]).good().text();
+    for words in ["pay", "water", "✅ means done"] {
+        assert_eq!(tick(words), "Done\n");
+    }
+    let text = String::from_utf8(house.read("notes/Plan.md")).expect("text");
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert_eq!(lines[0], "- [ ] pay 🔁 every month on the last Friday 🗓️ 2024-06-28");
+    assert!(lines[1].starts_with("- [x] pay 🔁 every month on the last Friday 🗓️ 2024-05-31 ✅ "), "{text}");
+    assert_eq!(lines[2], "- [ ] water 🔁 every week on Tuesday, Friday 📅 2024-05-10", "ids stay with one task");
+    assert!(lines[3].starts_with("- [x] water 🆔 w1 ") && lines[3].ends_with(" ^w"), "{text}");
+    assert_eq!(lines[4..], ["- [x] ✅ means done", ""]);
+    assert_eq!(tick("✅ means done"), "Open again\n");
+    assert!(house.read("notes/Plan.md").ends_with("- [ ] ✅ means done\r\n".as_bytes()), "its text stays");
+}
+
 const SHELF: &str = r#"filters:
   and:
     - categories.contains(link("Books"))
