@@ -6,9 +6,11 @@
 pub mod dialect;
 mod limits;
 mod plain;
+mod tag_names;
 
 pub use limits::{MarkdownLimitError, check, parse};
 pub use plain::plain_text;
+pub use tag_names::tag_name;
 
 use crate::cell_form::CellForm;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};

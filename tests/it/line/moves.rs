@@ -165,6 +165,26 @@ fn a_ticked_task_comes_back_by_the_rules_of_the_tasks_plugin() {
     assert!(house.read("notes/Plan.md").ends_with("- [ ] ✅ means done\r\n".as_bytes()), "its text stays");
 }
 
+#[test]
+fn names_and_tags_are_read_as_their_programs_write_them() {
+    let house = House::with(&[
+        ("pages/AI___Code.md", "title:: Programming\n\n- #area/🌱seed\n"),
+        ("journals/2024_05_06.md", "- [[AI/Code]] [[programming]] #हिन्दी\n"),
+        // macOS writes the name in another form than keyboards and web pages.
+        ("Ko/\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}.md", "caf\u{e9}\n"),
+        ("From.md", "[[\u{d55c}\u{ae00}]] [[\u{d55c}\u{ae00}#a|b]] #标签，#no\n"),
+    ]);
+    assert_eq!(rows(&house, &["links", "--broken"]), Vec::<Value>::new());
+    let backlinks = |note: &str| house.json(&["links", note])["backlinks"].as_array().map(Vec::len);
+    assert_eq!((backlinks("pages/AI___Code"), backlinks("\u{d55c}\u{ae00}")), (Some(2), Some(2)));
+    let tags = rows(&house, &["ls", "--tags"]);
+    let tags: Vec<_> = tags.iter().map(|row| row["tag"].as_str().expect("a tag")).collect();
+    assert_eq!(tags, ["area/🌱seed", "हिन्दी", "标签"]);
+    house.run(&["mv", "pages/AI___Code", "pages/AI___Tool"]).good();
+    let journal = "- [[AI/Tool]] [[programming]] #हिन्दी\n";
+    assert_eq!(house.read("notes/journals/2024_05_06.md"), journal.as_bytes(), "as Logseq writes it");
+}
+
 const SHELF: &str = r#"filters:
   and:
     - categories.contains(link("Books"))

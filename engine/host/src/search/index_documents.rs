@@ -356,10 +356,8 @@ fn collect_hashtags(line: &str, tags: &mut BTreeSet<String>) {
         if before.is_some_and(|c| !c.is_whitespace() && c != '(') {
             continue;
         }
-        let rest = &line[at + 1..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c))).unwrap_or(rest.len());
-        let tag = rest[..end].trim_end_matches(['/', '-']);
-        if tag.chars().any(char::is_alphabetic) {
+        let tag = markdown::tag_name(&line[at + 1..]).trim_end_matches(['/', '-']);
+        if tag.chars().any(|letter| letter.is_alphabetic() || !letter.is_ascii()) {
             tags.insert(tag.to_lowercase());
         }
     }

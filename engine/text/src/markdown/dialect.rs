@@ -2,6 +2,7 @@
 //! exports share this parser; it knows no fonts and no HTML.
 
 use super::limits::parse;
+use super::tag_name;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Tag, TagEnd};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -606,9 +607,7 @@ pub fn tag_length(text: &str, at: usize) -> Option<usize> {
     if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '[' | '{' | ',' | ';' | '"')) {
         return None;
     }
-    let rest = &text[at + 1..];
-    let length = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '/')).unwrap_or(rest.len());
-    let name = rest[..length].trim_end_matches(['/', '-']);
+    let name = tag_name(&text[at + 1..]).trim_end_matches(['/', '-']);
     // "#1" is a number, not a tag.
     (!name.starts_with('/') && name.chars().any(|c| !c.is_ascii_digit() && c != '/')).then_some(name.len())
 }
