@@ -373,7 +373,9 @@ impl<'a> HtmlWalker<'a> {
     /// Returns the target of a link to a note of the volume.
     fn resolve_note_link(&self, target: &str) -> Option<String> {
         let (note, part) = dialect::split_wiki_target(target);
-        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading_slug(part) });
+        // Of `#A#B`, B below A, the page has the last one.
+        let heading = |part: &str| heading_slug(part.rsplit('#').next().unwrap_or(part));
+        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading(part) });
         match (note, part) {
             ("", part) => part.map(|part| format!("#{part}")),
             (note, None) => self.around.resolve_link(note),
