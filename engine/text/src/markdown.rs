@@ -206,11 +206,7 @@ pub fn find_heading(headings: &[(u8, &str)], part: &str) -> Option<usize> {
     };
     let known: Vec<(u8, String)> = headings.iter().map(|(level, text)| (*level, plain(text))).collect();
     let names: Vec<String> = part.split('#').map(plain).collect();
-    let last = names
-        .len()
-        .checked_sub(1)
-        .and_then(|last| names.get(last..))
-        .filter(|last| last.iter().all(|name| !name.is_empty()))?;
+    let last = names.last().filter(|name| !name.is_empty()).map(std::slice::from_ref)?;
     let repeated = || {
         let (base, number) = part.rsplit_once('-')?;
         let (base, number) = (plain(base), number.parse::<usize>().ok()?);

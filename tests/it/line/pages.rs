@@ -139,6 +139,17 @@ fn a_volume_becomes_pages_that_link_to_each_other() {
     house.run(&["export", "notes", "site", "--html"]).refused(2, "already exists");
 }
 
+#[test]
+fn links_lead_below_the_heading_that_they_name() {
+    let other = "# Cats\n\n## Food\n\nfish\n\n# Dogs\n\n## Food\n\nbones ^B1\n";
+    let from = "[[Other#Dogs#Food|food]]\n\n![[Other#Dogs#Food]]\n\n![[Other#^b1]]\n";
+    let house = House::with(&[("From.md", from), ("Other.md", other)]);
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let page = String::from_utf8(house.read("site/From.html")).expect("text");
+    assert!(page.contains("<a href=\"Other.html#food\">food</a>"), "{page}");
+    assert_eq!((page.matches("bones").count(), page.contains("fish")), (2, false), "{page}");
+}
+
 const DRAWN: &str = "# Drawn
 
 Rain on the roof, \u{fb01}ne $E = mc^2$ and [the web](https://example.org/a).
