@@ -14,6 +14,7 @@ pub mod find_query;
 pub mod history;
 pub mod html_size;
 pub mod kernel_properties;
+mod link_names;
 pub mod links;
 pub mod markdown;
 pub mod note_merge;

@@ -1,11 +1,13 @@
 //! Links between the notes of one volume: resolved as in Obsidian, with backlinks, and updated on renames. They are
 //! derived from outlines and paths, so they can be rebuilt at any time.
 
+pub use crate::link_names::fold_name;
+
+use crate::link_names::{FOLDER_PAGES, folder_of_page, page_name};
 use crate::outline::{LinkKind, NoteLink, Outline, link_path, percent_decode};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::DocId;
-use unicode_normalization::UnicodeNormalization;
 
 /// Replacement of a link's target in a note's text.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -52,6 +54,8 @@ enum TargetForm {
     VolumePath,
     /// The name of a page in Logseq.
     PageName,
+    /// The folder of a note that stands for it.
+    Folder,
 }
 
 /// Kinds of an outline's links, by path and by target.
@@ -214,8 +218,26 @@ impl VolumeLinks {
 
     /// Resolves a link target written in this note: a relative path, a path from the root, the closest file with that
     /// name, a note with that page name or alias, or a path from the root with the volume's name in front. Since that
-    /// comes last, a folder that is called as the volume wins.
+    /// comes last, a folder that is called as the volume wins. A Markdown link to a folder leads to the note that stands
+    /// for it.
     pub fn resolve(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
+        self.resolve_file(from, kind, target).or_else(|| match kind {
+            LinkKind::Wiki | LinkKind::Embed => None,
+            LinkKind::Markdown | LinkKind::Angled => self.folder_page(from, &link_path(kind, target)),
+        })
+    }
+
+    /// Returns the note that stands for the folder that a relative path leads to.
+    fn folder_page(&self, from: DocId, target: &str) -> Option<DocId> {
+        let folder = fold_name(&resolve_relative(self.paths.get(&from)?, target)?);
+        let stands = |file: &DocId| self.path(*file).and_then(folder_of_page).is_some_and(|of| fold_name(of) == folder);
+        FOLDER_PAGES.iter().find_map(|page| {
+            let fitting = self.names.get(*page)?.iter().filter(|file| stands(file));
+            fitting.min_by_key(|file| self.path(**file)).copied()
+        })
+    }
+
+    fn resolve_file(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
         let target = link_path(kind, target);
         if target.is_empty() {
             return Some(from);
@@ -272,7 +294,10 @@ impl VolumeLinks {
     }
 
     /// Returns how the target of a link that leads to a file is written.
-    fn target_form(&self, kind: LinkKind, target: &str, to: DocId) -> TargetForm {
+    fn target_form(&self, from: DocId, kind: LinkKind, target: &str, to: DocId) -> TargetForm {
+        if self.resolve_file(from, kind, target).is_none() {
+            return TargetForm::Folder;
+        }
         let target = link_path(kind, target);
         let whole = without_md_extension(&target);
         let rest = self.strip_volume_name(whole.trim_start_matches('/'));
@@ -371,7 +396,7 @@ impl VolumeLinks {
                     && let Some(target) = self.link_target(source, link)
                 {
                     let exact = self.is_direct_path(source, link.kind, &link.target, target);
-                    let form = self.target_form(link.kind, &link.target, target);
+                    let form = self.target_form(source, link.kind, &link.target, target);
                     before.push((source, link.kind, link.target.clone(), target, (exact, form)));
                 }
             }
@@ -404,7 +429,7 @@ impl VolumeLinks {
             let exact = self.is_direct_path(from, link.kind, &link.target, target);
             let right = self.link_target(to, link) == Some(target)
                 && (!exact || self.is_direct_path(to, link.kind, &link.target, target));
-            let form = self.target_form(link.kind, &link.target, target);
+            let form = self.target_form(from, link.kind, &link.target, target);
             if !right && let Some(new) = self.write_target(to, link.kind, &link.target, target, form) {
                 relinks.push(LinkRewrite { kind: link.kind, old: link.target.clone(), new });
             }
@@ -429,7 +454,7 @@ impl VolumeLinks {
     fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId, form: TargetForm) -> Option<String> {
         let (own, path) = (self.paths.get(&from)?, self.paths.get(&to)?);
         let old_path = link_path(kind, old);
-        let ending = old_path.to_lowercase().ends_with(".md");
+        let ending = old_path.to_lowercase().ends_with(".md") || form == TargetForm::Folder;
         let whole = if ending { path.as_str() } else { without_md_extension(path) };
         let relative = relative_path(own, whole);
         let dotted = if relative.starts_with("../") { relative.clone() } else { format!("./{relative}") };
@@ -440,6 +465,10 @@ impl VolumeLinks {
             TargetForm::Path => None,
             TargetForm::VolumePath => Some(format!("{root}{}/{whole}", self.volume_name)),
             TargetForm::PageName => Some(page_name(path).unwrap_or_else(|| name.clone())),
+            TargetForm::Folder => folder_of_page(path).map(|folder| {
+                let folder = if root == "/" { format!("/{folder}") } else { relative_path(own, folder) };
+                if old_path.ends_with('/') { format!("{folder}/") } else { folder }
+            }),
         };
         let forms: Vec<String> = match kind {
             _ if old_path.starts_with("./") || old_path.starts_with("../") => {
@@ -496,31 +525,20 @@ fn target_keys(outline: &Outline) -> BTreeSet<String> {
 }
 
 fn target_key(target: &str) -> String {
-    fold_name(last_component(without_md_extension(target)))
+    match fold_name(last_component(without_md_extension(target.trim_end_matches('/')))).as_str() {
+        "" if !target.is_empty() => PARENT_KEY.to_owned(),
+        "." => PARENT_KEY.to_owned(),
+        key => key.to_owned(),
+    }
 }
+
+/// Stands for the folder that a link names by dots or a slash only.
+const PARENT_KEY: &str = "..";
 
 /// Returns the names by which links to a file may be indexed, except for its aliases.
 fn source_keys(path: &str) -> impl Iterator<Item = String> {
-    std::iter::once(file_name_key(path)).chain(page_name(path).map(|name| target_key(&name)))
-}
-
-/// Returns a name as names are compared. As in Obsidian, neither case, nor the form in which Unicode writes a letter
-/// with a mark, nor the kind of a space makes a difference: macOS, Windows and web pages write names in other forms.
-pub fn fold_name(name: &str) -> String {
-    if name.is_ascii() {
-        return name.to_ascii_lowercase();
-    }
-    let plain = |letter| if matches!(letter, '\u{a0}' | '\u{202f}') { ' ' } else { letter };
-    name.nfc().map(plain).collect::<String>().to_lowercase()
-}
-
-/// Returns the name by which Logseq links to a note whose file name has `___` for `/`, or percent-encoding for what a
-/// file name can't hold.
-fn page_name(path: &str) -> Option<String> {
-    let name = last_component(path.strip_suffix(".md")?);
-    let page = name.replace("___", "/");
-    let page = percent_decode(&page);
-    (page != name).then(|| page.into_owned())
+    let folder = folder_of_page(path).into_iter().flat_map(|folder| [PARENT_KEY.to_owned(), target_key(folder)]);
+    std::iter::once(file_name_key(path)).chain(page_name(path).map(|name| target_key(&name))).chain(folder)
 }
 
 fn file_name_key(path: &str) -> String {

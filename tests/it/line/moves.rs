@@ -185,6 +185,29 @@ fn names_and_tags_are_read_as_their_programs_write_them() {
     assert_eq!(house.read("notes/journals/2024_05_06.md"), journal.as_bytes(), "as Logseq writes it");
 }
 
+#[test]
+fn a_markdown_link_to_a_folder_leads_to_the_note_that_stands_for_it() {
+    let root = "[d](docs) [e](./docs/) [a](docs/api) [g](guide/) [s](src/) [[docs]]\n";
+    let house = House::with(&[
+        ("README.md", root),
+        ("docs/Readme.md", "[up](..) [here](.) [top](/)\n"),
+        ("docs/api/_index.md", "[up](../)\n"),
+        ("guide/index.md", ""),
+        ("src/main.txt", ""),
+    ]);
+    let broken = rows(&house, &["links", "--broken"]);
+    let broken: Vec<_> = broken.iter().map(|row| row["target"].as_str()).collect();
+    assert_eq!(broken, [Some("src/"), Some("docs")], "a folder without such a note, and what isn't Markdown");
+    let text = house.run(&["links", "docs/Readme"]).good().text();
+    assert!(text.starts_with("-> README.md  (..)\n-> docs/Readme.md  (.)\n-> README.md  (/)\n"), "{text}");
+    assert_eq!(text.matches("<- ").count(), 3, "{text}");
+    house.run(&["mv", "docs", "manual"]).good();
+    let moved = "[d](manual) [e](manual/) [a](manual/api) [g](guide/) [s](src/) [[docs]]\n";
+    assert_eq!(house.read("notes/README.md"), moved.as_bytes());
+    house.run(&["mv", "guide/index", "guide/start"]).good();
+    assert_eq!(house.read("notes/README.md"), moved.replace("guide/)", "guide/start.md)").as_bytes());
+}
+
 const SHELF: &str = r#"filters:
   and:
     - categories.contains(link("Books"))
