@@ -10,7 +10,7 @@ mod tag_names;
 
 pub use limits::{MarkdownLimitError, check, parse};
 pub use plain::plain_text;
-pub use tag_names::tag_name;
+pub use tag_names::{is_in_html_tag, tag_name};
 
 use crate::cell_form::CellForm;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};

@@ -158,23 +158,23 @@ impl Outline {
         }
         outline.aliases.extend(page_aliases(&text[front.as_ref().map_or(0, |front| front.end)..]));
         let options = markdown::parser_options() & !Options::ENABLE_WIKILINKS;
-        let code = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
-            Ok(code) => code,
+        let (code, html) = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
+            Ok(ranges) => ranges,
             Err(why) => {
                 outline.problem = Some(format!("It's shown as plain text: {why}."));
-                Vec::new()
+                (Vec::new(), Vec::new())
             }
         };
-        outline.read_lines(text, front.map_or(0, |front| front.end), &code);
+        outline.read_lines(text, front.map_or(0, |front| front.end), &code, &html);
         outline.links.sort_by_key(|link| link.at);
         outline.tags.sort();
         outline.tags.dedup();
         outline
     }
 
-    /// Reads headings and Markdown links. Returns the ranges of code.
-    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> Vec<Range<usize>> {
-        let mut code: Vec<Range<usize>> = Vec::new();
+    /// Reads headings and Markdown links. Returns the ranges of code, and those of HTML.
+    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+        let (mut code, mut html): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let mut heading: Option<NoteHeading> = None;
         let mut definitions: Vec<Range<usize>> =
             parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
@@ -195,6 +195,7 @@ impl Outline {
             }
             match event {
                 Event::Start(Tag::CodeBlock(_)) => code.push(range),
+                Event::Html(_) | Event::InlineHtml(_) => html.push(range),
                 Event::Code(part) => {
                     if let Some(heading) = &mut heading {
                         heading.text.push_str(&part);
@@ -227,7 +228,7 @@ impl Outline {
                 _ => {}
             }
         }
-        code
+        (code, html)
     }
 
     /// Adds the Markdown link whose destination begins at `from`.
@@ -267,7 +268,12 @@ impl Outline {
     }
 
     /// Reads line-based syntax: wikilinks, tags, block IDs, tasks.
-    fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>]) {
+    fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>], html: &[Range<usize>]) {
+        // Colors and ids in HTML aren't tags.
+        let in_html = |at: usize| {
+            let before = html.partition_point(|range| range.start <= at);
+            before.checked_sub(1).is_some_and(|index| html[index].contains(&at))
+        };
         let mut code = code.iter().peekable();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -289,7 +295,7 @@ impl Outline {
             if start < front {
                 continue;
             }
-            self.read_tags(start, body, &in_code);
+            self.read_tags(start, body, &|at| in_code(at) || in_html(at));
             if let Some(task) = NoteTask::parse_line(body, start) {
                 self.tasks.push(task);
             }
@@ -553,6 +559,8 @@ mod tests {
             ["area/🌱seed", "a·b", "café", "tag", "العربية", "हिन्दी", "标签", "🌱"]
         );
         assert_eq!(tags("#️⃣ #️ #1 #“x” #… x#y"), Vec::<String>::new());
+        let html = "a <mark style=\"background: #ADCCFFA6;\">b #c</mark>\n\n<style>\n#id { color: #fff; }\n</style>\n\n#d <!-- #e -->";
+        assert_eq!(tags(html), ["c", "d"]);
     }
 
     #[test]

@@ -172,7 +172,7 @@ fn names_and_tags_are_read_as_their_programs_write_them() {
         ("journals/2024_05_06.md", "- [[AI/Code]] [[programming]] #हिन्दी\n"),
         // macOS writes the name in another form than keyboards and web pages.
         ("Ko/\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}.md", "caf\u{e9}\n"),
-        ("From.md", "[[\u{d55c}\u{ae00}]] [[\u{d55c}\u{ae00}#a|b]] #标签，#no\n"),
+        ("From.md", "[[\u{d55c}\u{ae00}]] [[\u{d55c}\u{ae00}#a|b]] #标签，#no <i style=\"color: #fff\">b</i>\n"),
     ]);
     assert_eq!(rows(&house, &["links", "--broken"]), Vec::<Value>::new());
     let backlinks = |note: &str| house.json(&["links", note])["backlinks"].as_array().map(Vec::len);

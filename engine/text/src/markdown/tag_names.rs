@@ -9,6 +9,16 @@ pub fn tag_name(rest: &str) -> &str {
     &rest[..rest.find(|letter: char| !is_tag_char(letter)).unwrap_or(rest.len())]
 }
 
+/// How far before a `#` the start of an HTML tag is looked for.
+const MAX_HTML_TAG_BYTES: usize = 300;
+
+/// Returns whether a `#` is in an HTML tag, where it begins a color.
+pub fn is_in_html_tag(line: &str, at: usize) -> bool {
+    let before = &line[line.floor_char_boundary(at.saturating_sub(MAX_HTML_TAG_BYTES))..at];
+    let open = before.rfind('<').map(|open| &before[open + 1..]);
+    open.is_some_and(|tag| tag.starts_with(|letter: char| letter.is_ascii_alphabetic()) && !tag.contains('>'))
+}
+
 /// Punctuation that ends a tag, beside that of ASCII. Other characters belong to it, as in Obsidian: emoji, and marks
 /// that are written above and below letters.
 const TAG_ENDS: [(char, char); 24] = [
