@@ -218,8 +218,8 @@ impl VolumeLinks {
 
     /// Resolves a link target written in this note: a relative path, a path from the root, the closest file with that
     /// name, a note with that page name or alias, or a path from the root with the volume's name in front. Since that
-    /// comes last, a folder that is called as the volume wins. A Markdown link to a folder leads to the note that stands
-    /// for it.
+    /// comes last, a folder that is called as the volume wins. A Markdown link to a folder leads to the note that
+    /// stands for it.
     pub fn resolve(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
         self.resolve_file(from, kind, target).or_else(|| match kind {
             LinkKind::Wiki | LinkKind::Embed => None,

@@ -559,7 +559,8 @@ mod tests {
             ["area/🌱seed", "a·b", "café", "tag", "العربية", "हिन्दी", "标签", "🌱"]
         );
         assert_eq!(tags("#️⃣ #️ #1 #“x” #… x#y"), Vec::<String>::new());
-        let html = "a <mark style=\"background: #ADCCFFA6;\">b #c</mark>\n\n<style>\n#id { color: #fff; }\n</style>\n\n#d <!-- #e -->";
+        let html = "a <mark style=\"background: #ADCCFFA6;\">b #c</mark>\n\n\
+                    <style>\n#id { color: #fff; }\n</style>\n\n#d <!-- #e -->";
         assert_eq!(tags(html), ["c", "d"]);
     }
 
