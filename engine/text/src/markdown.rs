@@ -6,6 +6,7 @@
 pub mod dialect;
 mod limits;
 mod plain;
+mod table_links;
 mod tag_names;
 
 pub use limits::{MarkdownLimitError, check, parse};

@@ -198,9 +198,19 @@ pub(crate) fn cell_at(cells: &[Range<usize>], at: usize) -> Option<usize> {
     cells.get(index)?.contains(&at).then_some(index)
 }
 
-fn picture_html(bytes: &[u8], alt: &str) -> Option<String> {
+/// Splits a picture's text from its width, as Obsidian writes them: `text|300`, `300` or `300x200`. The height follows
+/// from the width.
+fn split_picture_width(words: &str) -> (&str, Option<&str>) {
+    let (alt, size) = words.rsplit_once('|').unwrap_or(("", words));
+    let (width, height) = size.split_once('x').map_or((size, None), |(width, height)| (width, Some(height)));
+    let is_number = |part: &str| (1..=5).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number(width) && height.is_none_or(is_number) { (alt, Some(width)) } else { (words, None) }
+}
+
+fn picture_html(bytes: &[u8], alt: &str, width: Option<&str>) -> Option<String> {
     let media = picture_media_type(bytes)?;
-    Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escape_html(alt), STANDARD.encode(bytes)))
+    let width = width.map_or_else(String::new, |width| format!(" width=\"{width}\""));
+    Some(format!("<img alt=\"{}\"{width} src=\"data:{media};base64,{}\">", escape_html(alt), STANDARD.encode(bytes)))
 }
 
 /// Renders an inline drawing. It follows the theme if `diagram_css` declares its colors.
@@ -262,7 +272,7 @@ fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
                 let bytes =
                     bytes.or_else(|| data.get("image/svg+xml").map(|svg| ansi::multiline_text(svg).into_bytes()));
                 let alt = data.get("text/plain").map(ansi::multiline_text).unwrap_or_else(|| "Output".to_owned());
-                match bytes.and_then(|bytes| picture_html(&bytes, &alt)) {
+                match bytes.and_then(|bytes| picture_html(&bytes, &alt, None)) {
                     Some(image) => out.push_str(&format!("<p>{image}</p>\n")),
                     None => text(&mut out, "out", &alt),
                 }
@@ -374,7 +384,12 @@ pub(crate) mod tests {
     fn links_pictures_and_embeds() {
         assert_eq!(html("[[B#C d|x]]"), "<p><a href=\"B.html#c-d\">x</a></p>\n");
         assert_eq!(html("[[Z]] [[#C d]]"), "<p><span class=\"link\">Z</span> <a href=\"#c-d\">#C d</a></p>\n");
-        assert_eq!(html("![[a.png|30]]"), "<p><img alt=\"\" src=\"data:image/png;base64,iVBORw==\"></p>\n");
+        assert_eq!(
+            html("![[a.png|30]]"),
+            "<p><img alt=\"\" width=\"30\" src=\"data:image/png;base64,iVBORw==\"></p>\n"
+        );
+        assert!(html("![w|300x200](a.png)").contains("<img alt=\"w\" width=\"300\" src"));
+        assert!(html("![[a.png|4 x 5]] ![[a.png]]").contains("<img alt=\"4 x 5\" src"));
         assert!(html("![w](a.png)").contains("<img alt=\"w\""));
         let embed = html("x ![[B]] y");
         assert!(embed.starts_with("<p>x </p>\n<section class=\"embed\">\n<h1 id=\"b\">B</h1>\n<p>embedded"), "{embed}");

@@ -150,6 +150,24 @@ fn links_lead_below_the_heading_that_they_name() {
     assert_eq!((page.matches("bones").count(), page.contains("fish")), (2, false), "{page}");
 }
 
+#[test]
+fn links_in_tables_have_texts_and_pictures_sizes() {
+    let table = "| a | b |\n|---|---|\n| [[Other\\|the other]] | ![[dot.png\\|20]] |\n\n\
+                 > | a |\n> |---|\n> | [[Other\\|it]] |\n";
+    let house = House::with(&[("Table.md", table), ("Other.md", "# One\n")]);
+    house.write("notes/dot.png", DOT);
+    house.run(&["open", "notes"]).good();
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let page = String::from_utf8(house.read("site/Table.html")).expect("text");
+    for shown in [
+        "<td><a href=\"Other.html\">the other</a></td>",
+        "<a href=\"Other.html\">it</a>",
+        "<td><img alt=\"\" width=\"20\" ",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+}
+
 const DRAWN: &str = "# Drawn
 
 Rain on the roof, \u{fb01}ne $E = mc^2$ and [the web](https://example.org/a).

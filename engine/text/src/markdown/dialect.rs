@@ -2,6 +2,7 @@
 //! exports share this parser; it knows no fonts and no HTML.
 
 use super::limits::parse;
+use super::table_links::without_escape;
 use super::tag_name;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Tag, TagEnd};
 use std::collections::VecDeque;
@@ -283,7 +284,7 @@ fn join_text_events<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) ->
             Event::InlineMath(_) if text[range.end..].starts_with(|next: char| next.is_ascii_digit()) => {
                 Event::Text(CowStr::from(&text[range.clone()]))
             }
-            event => event,
+            event => without_escape(event),
         };
         let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
         if is_source
