@@ -168,6 +168,20 @@ fn links_in_tables_have_texts_and_pictures_sizes() {
     }
 }
 
+#[test]
+fn a_page_is_in_the_direction_of_its_text() {
+    let house =
+        House::with(&[("En.md", "# Rain\n"), ("Ar.md", "# مطر\n\nالمطر على السطح: [[En]]\n"), ("Zh.md", "雨\n")]);
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let head = |page: &str| {
+        let page = String::from_utf8(house.read(&format!("site/{page}.html"))).expect("text");
+        page.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!((head("En"), head("Ar"), head("Zh")), {
+        ("<html lang=\"en\">".to_owned(), "<html dir=\"rtl\">".to_owned(), "<html>".to_owned())
+    });
+}
+
 const DRAWN: &str = "# Drawn
 
 Rain on the roof, \u{fb01}ne $E = mc^2$ and [the web](https://example.org/a).
