@@ -169,6 +169,17 @@ fn links_in_tables_have_texts_and_pictures_sizes() {
 }
 
 #[test]
+fn colors_of_html_are_left_out_of_the_page_and_their_text_is_not() {
+    let note = "<span style=\"color: red\">red</span> <mark style=\"background: #fff\" onclick=\"x()\">lit</mark>\n\n\
+                <div align=\"center\">\nmiddle <img src=x onerror=y>\n</div>\n";
+    let house = House::with(&[("Colors.md", note)]);
+    house.run(&["export", "Colors", "colors.html"]).good();
+    let page = String::from_utf8(house.read("colors.html")).expect("text");
+    assert!(page.contains("<p>red <mark>lit</mark></p>") && page.contains("middle &lt;img "), "{page}");
+    assert!(!page.contains("onclick") && !page.contains("align=") && !page.contains("<span style"), "{page}");
+}
+
+#[test]
 fn a_page_is_in_the_direction_of_its_text() {
     let house =
         House::with(&[("En.md", "# Rain\n"), ("Ar.md", "# مطر\n\nالمطر على السطح: [[En]]\n"), ("Zh.md", "雨\n")]);
