@@ -7,6 +7,7 @@ pub mod block_edits;
 pub mod cell_form;
 pub mod clean_run;
 pub mod commit_mark;
+pub mod composed_letters;
 pub mod dataflow;
 pub mod date_format;
 pub mod diff;
