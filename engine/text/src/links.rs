@@ -729,7 +729,7 @@ mod tests {
         let leads = |links: &VolumeLinks| -> Vec<Option<u8>> {
             links.outgoing_links(id(0)).map(|(_, to)| to.map(|to| to.0[0])).collect()
         };
-        let to = [Some(1), Some(1), Some(2), Some(1), Some(1), None];
+        let to: [Option<u8>; 6] = [Some(1), Some(1), Some(2), Some(1), Some(1), None];
         assert_eq!(leads(&links), to);
         assert_eq!((links.backlinks(id(1)).len(), links.backlinks(id(2)).len(), links.broken_links().len()), (4, 1, 1));
         let plan = links.rename_files(&[(id(1), "pages/AI___Tool.md".to_owned())]);

@@ -143,7 +143,7 @@ const MAX_SCRIPT_CHARS: usize = 20_000;
 /// Returns the attributes of a page in the script of its text. The language is only given for the Latin script: a wrong
 /// one makes browsers choose wrong fonts, and screen readers wrong voices.
 fn language_attributes(text: &str) -> &'static str {
-    let (mut latin, mut from_right, mut others) = (0, 0, 0);
+    let (mut latin, mut from_right, mut others) = (0_usize, 0_usize, 0_usize);
     for letter in text.chars().take(MAX_SCRIPT_CHARS).filter(|letter| letter.is_alphabetic()) {
         match bidi_class(letter) {
             BidiClass::R | BidiClass::AL => from_right += 1,
