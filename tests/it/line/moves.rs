@@ -148,10 +148,10 @@ fn a_ticked_task_comes_back_by_the_rules_of_the_tasks_plugin() {
     let house = House::with(&[("Plan.md", plan)]);
     let todos = rows(&house, &["todos"]);
     let seen: Vec<_> = todos.iter().map(|row| (row["text"].as_str(), row["due"].as_str())).collect();
-    let expected = [("water", Some("2024-05-07")), ("pay", Some("2024-05-31")), ("✅ means done", None)];
+    let expected = [("water ^w", Some("2024-05-07")), ("pay", Some("2024-05-31")), ("✅ means done", None)];
     assert_eq!(seen, expected.map(|(text, due)| (Some(text), due)));
     let tick = |words: &str| house.run(&["todos", "--check", "Plan", "--words", words]).good().text();
-    for words in ["pay", "water", "✅ means done"] {
+    for words in ["pay", "water ^w", "✅ means done"] {
         assert_eq!(tick(words), "Done\n");
     }
     let text = String::from_utf8(house.read("notes/Plan.md")).expect("text");
