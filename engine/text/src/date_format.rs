@@ -1,6 +1,6 @@
 //! Date formats: `strftime`, and the tokens of moment.js that Obsidian's settings and templates use.
 
-/// Follows a number that is to be written as an ordinal, which `strftime` can't. It's a character for private use.
+/// Follows a number that becomes an ordinal, which `strftime` can't. It's a character for private use.
 const ORDINAL_MARK: char = '\u{e0f0}';
 
 /// Tokens of moment.js and their equivalents in `strftime`, longest first.

@@ -49,7 +49,7 @@ const RECURRENCE_MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-/// Number of periods in which an occurrence is looked for. February 29 may be eight years away.
+/// Maximum number of periods until the next occurrence. February 29 may be eight years away.
 const MAX_SEARCHED_PERIODS: i64 = 12 * 9;
 const MAX_INTERVAL: i64 = 1_000;
 

@@ -9,7 +9,7 @@ pub fn tag_name(rest: &str) -> &str {
     &rest[..rest.find(|letter: char| !is_tag_char(letter)).unwrap_or(rest.len())]
 }
 
-/// How far before a `#` the start of an HTML tag is looked for.
+/// Maximum distance of a `#` from the start of its HTML tag.
 const MAX_HTML_TAG_BYTES: usize = 300;
 
 /// Returns whether a `#` is in an HTML tag, where it begins a color.
