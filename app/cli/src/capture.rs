@@ -33,6 +33,7 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     let name = jiff::fmt::strtime::format(&format, &Zoned::now()).map_err(|error| {
         CliError::usage(format!("“{}” isn't a date format ({error}): change it in the settings", settings.daily_format))
     })?;
+    let name = text::date_format::write_ordinals(&name);
     let folder = settings.daily_folder.trim().trim_matches('/');
     let path = if folder.is_empty() { format!("{name}.md") } else { format!("{folder}/{name}.md") };
     let known = path.clone();
@@ -99,6 +100,7 @@ fn daily_text(scene: &mut CommandContext<'_>, volume: DocId, template: &str, nam
     let write_date = |format: &str| {
         jiff::fmt::strtime::format(text::date_format::strftime_format(format), &now)
             .ok()
+            .map(|date| text::date_format::write_ordinals(&date))
             .filter(|date| !date.is_empty())
     };
     let mut text = text::date_format::fill_template(&template, title, write_date);

@@ -1,6 +1,6 @@
 //! Conflicts for `git`: lists files in conflict with the text of both sides, and resolves them.
 
-use super::{CliError, EXIT_DONE, parse};
+use super::{CliError, EXIT_DONE, git_hunks, parse};
 use crate::git_commands::GitArguments;
 use host::source_control::{ConflictChoice, GitRequest, perform};
 use serde_json::json;
@@ -110,9 +110,8 @@ pub(super) fn resolve_conflicts(
     }
     writeln!(out, "{}", escape_line(&done.text))?;
     if let Some(kept) = kept {
-        let place = args.volume.as_ref().map_or_else(String::new, |volume| format!(" --volume {volume}"));
-        let (path, place) = (escape_line(path), escape_line(&place));
-        writeln!(out, "To get the former text back: tracebook git restore --from {kept} {path}{place}")?;
+        let command = git_hunks::restoring_command(kept, path, args);
+        writeln!(out, "To get the former text back: {command}")?;
     }
     Ok(EXIT_DONE)
 }

@@ -111,13 +111,20 @@ fn print_done(
     if !said.is_empty() {
         writeln!(out, "{}", escape_line(said))?;
     }
-    let place = args.volume.as_deref().map_or_else(String::new, |volume| format!(" --volume {}", escape_line(volume)));
     for file in discarded {
         if let Some(kept) = &file.kept {
-            writeln!(out, "To undo: tracebook git restore --from {kept} {}{place}", escape_line(&file.path))?;
+            writeln!(out, "To undo: {}", restoring_command(kept, &file.path, args))?;
         }
     }
     Ok(EXIT_DONE)
+}
+
+/// Returns the command that brings a file's kept text back.
+pub(super) fn restoring_command(kept: &str, path: &str, args: &GitArguments) -> String {
+    let word = |word: &str| vcs::shell_word(&escape_line(word));
+    let volume = args.volume.as_deref().map_or_else(String::new, |volume| format!(" --volume {}", word(volume)));
+    let names = if path.starts_with('-') { " --" } else { "" };
+    format!("tracebook git restore --from {kept}{volume}{names} {}", word(path))
 }
 
 /// Returns the hunks of changed files by path: of one file, or of all that have some.

@@ -137,16 +137,8 @@ fn toggle_task(scene: &mut CommandContext<'_>, word: &str, args: &TodosArguments
             "{word} has no task “{words}”; give its whole text, as `tracebook todos` shows it"
         )));
     }
-    let problems = scene.handle.read(|session| session.problems().len())?;
-    let command = Command::Check { note, at, words: words.clone(), today: host::clock::today() };
-    scene.handle.run_command(command)?;
-    let done = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
-    scene.handle.wait(Some(TASK_TIMEOUT), done)?;
-    let said = scene.handle.read(move |session| session.problems().get(problems..).unwrap_or_default().join("; "))?;
-    if !said.is_empty() {
-        return Err(CliError::usage(said));
-    }
-    super::notes::wait_for_file(scene, note)?;
+    // Read before: a task that repeats is an open one again, above the one that is done.
+    let meant = words.clone();
     let state = move |session: &Session| {
         let text = session.note(note)?.text();
         let path = session.locate_file(note)?.1.to_owned();
@@ -156,11 +148,20 @@ fn toggle_task(scene: &mut CommandContext<'_>, word: &str, args: &TodosArguments
             tasks.extend(NoteTask::parse_line(line.trim_end_matches(['\n', '\r']), start));
             start += line.len();
         }
-        let same = tasks.iter().filter(|task| task.text == words);
-        let done = same.min_by_key(|task| task.at.abs_diff(at)).is_none_or(NoteTask::is_done);
-        Some((path, done))
+        let same = tasks.iter().filter(|task| task.text == meant);
+        Some((path, same.min_by_key(|task| task.at.abs_diff(at)).is_none_or(|task| !task.is_done())))
     };
     let (path, done) = scene.handle.read(state)?.unwrap_or_default();
+    let problems = scene.handle.read(|session| session.problems().len())?;
+    let command = Command::Check { note, at, words, today: host::clock::today() };
+    scene.handle.run_command(command)?;
+    let no_jobs = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
+    scene.handle.wait(Some(TASK_TIMEOUT), no_jobs)?;
+    let said = scene.handle.read(move |session| session.problems().get(problems..).unwrap_or_default().join("; "))?;
+    if !said.is_empty() {
+        return Err(CliError::usage(said));
+    }
+    super::notes::wait_for_file(scene, note)?;
     match scene.json {
         true => writeln!(scene.out, "{}", json!({"path": path, "done": done}))?,
         false => writeln!(scene.out, "{}", if done { "Done" } else { "Open again" })?,

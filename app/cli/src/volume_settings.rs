@@ -30,11 +30,12 @@ pub(super) fn describe(settings: &VolumeSettings, row: &mut Value) {
     {
         let remote = shown_remote(remote);
         let target = match copy::is_empty(&folder) {
-            true => quoted(&folder.display().to_string()),
+            true => vcs::shell_word(&folder.display().to_string()),
             false => "NEW_FOLDER".to_owned(),
         };
         row["hint"] =
-            format!("its folder has no repository yet: `tracebook git clone {} {target}`", quoted(&remote)).into();
+            format!("its folder has no repository yet: `tracebook git clone {} {target}`", vcs::shell_word(&remote))
+                .into();
     }
 }
 
@@ -44,7 +45,7 @@ pub(super) fn missing_rows(settings: &VolumeSettings, listed: &[Value]) -> Vec<V
     let missing = settings.0.iter().filter(|(name, volume)| volume.remote.is_some() && !is_listed(name));
     missing
         .map(|(name, volume)| {
-            let hint = format!("not here yet: `tracebook volumes add {}`", quoted(name));
+            let hint = format!("not here yet: `tracebook volumes add {}`", vcs::shell_word(name));
             let mut row = json!({"id": null, "name": name, "folder": null, "readonly": volume.readonly, "hint": hint});
             add_settings(volume, &mut row);
             row
@@ -76,12 +77,6 @@ pub(super) fn settings_text(row: &Value) -> (String, Option<String>) {
 /// Returns an address without what only its owner should see.
 fn shown_remote(remote: &str) -> String {
     RepositoryAddress::read(remote, Path::new("/")).map_or_else(|_| remote.to_owned(), |remote| remote.display_text())
-}
-
-/// Returns a word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = word.chars().all(|letter| letter.is_alphanumeric() || "-_./:@~".contains(letter));
-    if is_plain && !word.is_empty() { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Returns the changes of `config.yaml` that the options ask for.

@@ -3,6 +3,7 @@
 use engine::Session;
 use std::collections::HashMap;
 use store::DocId;
+use text::markdown;
 use text::outline::Outline;
 
 /// Returns the file that a note's link leads to.
@@ -72,13 +73,10 @@ pub fn heading_offset(outline: &Outline, part: &str) -> Option<usize> {
     if let Some(block) = part.strip_prefix('^') {
         return outline.blocks.iter().find(|(id, _)| id.eq_ignore_ascii_case(block)).map(|(_, at)| *at);
     }
-    // `#a#b` names a heading below another: the last one counts. GitHub writes headings in lowercase with `-`.
-    let plain = |text: &str| -> String {
-        text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    let wanted = plain(part.rsplit('#').next().unwrap_or(part));
-    let found = outline.headings.iter().find(|heading| plain(&heading.text) == wanted);
-    found.filter(|_| !wanted.is_empty()).map(|heading| heading.at)
+    let headings: Vec<(u8, &str)> =
+        outline.headings.iter().map(|heading| (heading.level, heading.text.as_str())).collect();
+    let found = markdown::find_heading(&headings, part)?;
+    outline.headings.get(found).map(|heading| heading.at)
 }
 
 #[cfg(test)]
@@ -93,5 +91,7 @@ mod tests {
         assert_eq!(heading_offset(&outline, "two--x-three"), Some(7));
         assert_eq!(heading_offset(&outline, "^id-1"), Some(27));
         assert_eq!((heading_offset(&outline, ""), heading_offset(&outline, "no")), (None, None));
+        let outline = Outline::of("# A\n## Use\n# B\n## Use\n");
+        assert_eq!((heading_offset(&outline, "B#Use"), heading_offset(&outline, "use-1")), (Some(15), Some(15)));
     }
 }

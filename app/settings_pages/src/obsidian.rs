@@ -66,6 +66,11 @@ pub fn read_obsidian_settings(root: &Path) -> ObsidianSettings {
     })
 }
 
+/// Returns whether a folder isn't part of a volume.
+fn is_hidden(folder: &str) -> bool {
+    folder.split('/').any(|part| part.starts_with('.'))
+}
+
 /// Returns a value if it's plain text of one line that leads nowhere above its folder.
 fn plain_text(of: &Value, key: &str) -> Option<String> {
     let value = of.get(key)?.as_str()?.trim();
@@ -91,11 +96,14 @@ impl ObsidianSettings {
         let (daily, templates, app) = (file("daily-notes.json"), file("templates.json"), file("app.json"));
         let (bookmarks, hotkeys) = (file("bookmarks.json"), file("hotkeys.json"));
         let template = folder(&daily, "template").filter(|name| !name.is_empty());
+        // Without a folder, Obsidian makes daily notes at the vault's root.
+        let is_blank = |name: &Value| name.as_str().is_some_and(|name| name.trim_matches([' ', '/']).is_empty());
+        let is_at_root = daily.is_object() && daily.get("folder").is_none_or(is_blank);
         let mut settings = ObsidianSettings {
-            daily_folder: folder(&daily, "folder"),
+            daily_folder: if is_at_root { Some(String::new()) } else { folder(&daily, "folder") },
             daily_format: plain_text(&daily, "format"),
             daily_template: template.map(|name| if name.ends_with(".md") { name } else { format!("{name}.md") }),
-            templates: folder(&templates, "folder"),
+            templates: folder(&templates, "folder").filter(|name| !is_hidden(name)),
             attachment_folder: plain_text(&app, "attachmentFolderPath").and_then(|place| {
                 match place.strip_prefix("./") {
                     // In the note's own folder, or in a subfolder of it.
@@ -110,6 +118,14 @@ impl ObsidianSettings {
         if settings.read_bookmarks(&bookmarks).is_none() {
             unreadable.push("bookmarks.json");
             (settings.bookmarks, settings.searches, settings.left_out) = Default::default();
+        }
+        let hidden = folder(&templates, "folder").filter(|name| is_hidden(name));
+        settings.left_out.extend(hidden.map(|name| format!("templates in {name} (a hidden folder)")));
+        for (key, usual, place) in [("dateFormat", "YYYY-MM-DD", "date"), ("timeFormat", "HH:mm", "time")] {
+            let format = plain_text(&templates, key).filter(|format| format != usual);
+            let named =
+                format.map(|format| format!("format of {{{{{place}}}}} in templates (write {{{{{place}:{format}}}}})"));
+            settings.left_out.extend(named);
         }
         match hotkeys::read(&hotkeys) {
             Some((keys, left_out)) => {
@@ -238,6 +254,15 @@ mod tests {
             assert_eq!((&*settings.daily_template, &*settings.templates), ("T/Day.md", "Templates"));
             assert_eq!(left_out, ["templates.json, which can't be read"]);
         }
+        for daily in ["{}", r#"{"folder": ""}"#, r#"{"folder": " / ", "format": "YYYY"}"#] {
+            assert_eq!(read(&[("daily-notes.json", daily)]).daily_folder.as_deref(), Some(""), "{daily}");
+        }
+        let templates = r#"{"folder": ".obsidian/t", "dateFormat": "D.M.", "timeFormat": "HH:mm"}"#;
+        let (settings, left_out) = applied(&[("templates.json", templates)]);
+        assert_eq!(settings.templates, "Templates");
+        let expected =
+            ["templates in .obsidian/t (a hidden folder)", "format of {{date}} in templates (write {{date:D.M.}})"];
+        assert_eq!(left_out, expected);
         let long = "x".repeat(MAX_VALUE_BYTES + 1);
         for bad in ["../out", "a\\nb", &long] {
             let daily = format!(r#"{{"folder": "{bad}", "format": 7}}"#);

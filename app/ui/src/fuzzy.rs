@@ -1,6 +1,8 @@
 //! Fuzzy matching: all characters of the query must occur in order. Word starts, adjacent characters and short texts
 //! score higher. Pure computation.
 
+use text::composed_letters::composed_letters;
+
 /// A match: its score, and the positions of the matched characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzyMatch {
@@ -16,18 +18,24 @@ pub struct FuzzyCandidate {
     letters: Vec<char>,
     /// Whether a word starts at each character.
     begins: Vec<bool>,
+    /// Position of each character in the text; empty if they are the same.
+    sources: Vec<usize>,
 }
 
 impl FuzzyCandidate {
     /// Prepares a text for matching.
     pub fn new(text: &str) -> FuzzyCandidate {
         let mut before = ' ';
-        let mut hay = FuzzyCandidate { letters: Vec::new(), begins: Vec::new() };
-        for c in text.chars() {
+        let mut hay = FuzzyCandidate { letters: Vec::new(), begins: Vec::new(), sources: Vec::new() };
+        for (at, c) in composed_letters(text) {
             let begins = !before.is_alphanumeric() || (before.is_lowercase() && c.is_uppercase());
             hay.letters.push(c.to_lowercase().next().unwrap_or(c));
             hay.begins.push(begins);
+            hay.sources.push(at);
             before = c;
+        }
+        if hay.sources.iter().enumerate().all(|(place, at)| place == *at) {
+            hay.sources = Vec::new();
         }
         hay
     }
@@ -39,7 +47,8 @@ impl FuzzyCandidate {
         }
         // Greedy matches from every occurrence of the first letter; the best one wins.
         let starts = self.letters.iter().enumerate().filter(|(_, c)| **c == query[0]).map(|(at, _)| at).take(16);
-        starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)
+        let best = starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)?;
+        Some(self.with_sources(best))
     }
 
     /// Like [`FuzzyCandidate::match_query`], but rejects characters scattered within words: each one follows the
@@ -53,7 +62,15 @@ impl FuzzyCandidate {
         };
         let Some(first) = query.first() else { return self.match_query(query) };
         let starts = self.letters.iter().enumerate().filter(|(_, c)| *c == first).map(|(at, _)| at).take(16);
-        starts.filter_map(hit).max_by_key(|hit| hit.score)
+        Some(self.with_sources(starts.filter_map(hit).max_by_key(|hit| hit.score)?))
+    }
+
+    /// Returns a match with the positions that its characters have in the text.
+    fn with_sources(&self, mut hit: FuzzyMatch) -> FuzzyMatch {
+        for place in &mut hit.places {
+            *place = self.sources.get(*place).copied().unwrap_or(*place);
+        }
+        hit
     }
 
     fn from(&self, start: usize, query: &[char]) -> Option<FuzzyMatch> {
@@ -89,7 +106,8 @@ impl FuzzyCandidate {
 
 /// Returns the characters of a query, in lowercase and without spaces.
 pub fn query_chars(query: &str) -> Vec<char> {
-    query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+    let letters = composed_letters(query).into_iter().map(|(_, letter)| letter);
+    letters.filter(|letter| !letter.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -109,6 +127,11 @@ mod tests {
         assert_eq!(order("ra", vec!["Grand", "Run all cells", "Radio"])[0], "Radio");
         assert_eq!(order("op fold", vec!["Open folder as volume", "Go to note"]), ["Open folder as volume"]);
         assert_eq!(FuzzyCandidate::new("Äpfel").match_query(&query_chars("ä")).map(|hit| hit.places), Some(vec![0]));
+        let places =
+            |query: &str, text: &str| FuzzyCandidate::new(text).match_query(&query_chars(query)).map(|hit| hit.places);
+        let of_macos = "x \u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}";
+        assert_eq!(places("한글", of_macos), Some(vec![2, 5]), "positions are those of the text");
+        assert_eq!(places("e\u{301}t", "Été"), Some(vec![0, 1]));
     }
 
     #[test]

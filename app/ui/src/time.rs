@@ -34,6 +34,7 @@ pub fn when(seconds: i64) -> String {
 pub fn write_date(format: &str, now: &Zoned) -> anyhow::Result<String> {
     let written = jiff::fmt::strtime::format(text::date_format::strftime_format(format), now);
     let written = written.map_err(|error| anyhow!("“{format}” isn't a date format: {error}"))?;
+    let written = text::date_format::write_ordinals(&written);
     let fits = !written.trim().is_empty() && !written.contains('\n');
     if fits { Ok(written) } else { Err(anyhow!("“{format}” makes no name for a note")) }
 }

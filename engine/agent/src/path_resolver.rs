@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use text::links::without_md_extension;
+use text::links::{fold_name, without_md_extension};
 
 /// Names that models use for the volume that they work in, if no volume has such a name.
 const OWN_VOLUME_NAMES: [&str; 4] = ["user", "project", "workspace", "current"];
@@ -344,9 +344,9 @@ fn is_folder<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     after.next().is_some_and(|(first, _)| first.starts_with(&below))
 }
 
-/// Returns the form of a path in which case, `-`, `_` and spaces make no difference.
+/// Returns the form of a path in which case, forms of Unicode, `-`, `_` and spaces make no difference.
 fn plain_spelling(path: &str) -> String {
-    path.to_lowercase().replace(['-', ' '], "_")
+    fold_name(path).replace(['-', ' '], "_")
 }
 
 /// Returns the only path that differs in its case only, or in `-`, `_` and spaces.
@@ -359,15 +359,15 @@ fn find_any_case<T>(files: &BTreeMap<String, T>, path: &str, purpose: PathUse) -
     let mut found: Option<&str> = None;
     for known in files.keys().take(MAX_COMPARED_FILES) {
         let known_plain = plain_spelling(known);
+        let is_below = || known_plain.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('/'));
         let candidate = if known_plain == wanted || known_plain == with_ending {
             known.as_str()
         } else if purpose == PathUse::Folder
-            && known_plain.len() > wanted.len()
-            && known_plain.starts_with(&wanted)
-            && known_plain.as_bytes().get(wanted.len()) == Some(&b'/')
-            && known.is_char_boundary(wanted.len())
+            && is_below()
+            // The folder's name may have another length than the wanted one.
+            && let Some((end, _)) = known.match_indices('/').nth(wanted.matches('/').count())
         {
-            &known[..wanted.len()]
+            &known[..end]
         } else {
             continue;
         };

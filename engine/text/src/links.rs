@@ -1,6 +1,9 @@
 //! Links between the notes of one volume: resolved as in Obsidian, with backlinks, and updated on renames. They are
 //! derived from outlines and paths, so they can be rebuilt at any time.
 
+pub use crate::link_names::fold_name;
+
+use crate::link_names::{FOLDER_PAGES, folder_of_page, page_name};
 use crate::outline::{LinkKind, NoteLink, Outline, link_path, percent_decode};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,11 +29,13 @@ pub struct VolumeLinks {
     // together, on the thread that draws.
     outlines: BTreeMap<DocId, Arc<Outline>>,
     paths: BTreeMap<DocId, String>,
-    /// Files by their name in lower case, without `.md`.
+    /// Files by their folded name, without `.md`.
     names: BTreeMap<String, Vec<DocId>>,
-    /// Notes by their aliases in lower case.
+    /// Notes by their folded page name in Logseq.
+    page_names: BTreeMap<String, Vec<DocId>>,
+    /// Notes by their folded aliases.
     aliases: BTreeMap<String, Vec<DocId>>,
-    /// Notes that have a link whose target ends in this name, in lower case.
+    /// Notes that have a link whose target ends in this folded name.
     sources: BTreeMap<String, Vec<DocId>>,
     revision: u64,
     /// The files that changed last; `changes` is the total number of changes.
@@ -38,6 +43,19 @@ pub struct VolumeLinks {
     changes: u64,
     /// Cached link kinds of the note that was queried last.
     written: Mutex<Option<LinkSpelling>>,
+}
+
+/// How a link's target is written.
+#[derive(Clone, Copy, PartialEq)]
+enum TargetForm {
+    /// A path, a name or an alias.
+    Path,
+    /// A path that begins with the volume's name.
+    VolumePath,
+    /// The name of a page in Logseq.
+    PageName,
+    /// The folder of a note that stands for it.
+    Folder,
 }
 
 /// Kinds of an outline's links, by path and by target.
@@ -103,10 +121,13 @@ impl VolumeLinks {
             if old == path {
                 return;
             }
-            let key = file_name_key(old);
-            remove_from_index(&mut self.names, &key, file);
+            remove_from_index(&mut self.names, &file_name_key(old), file);
+            page_name(old).iter().for_each(|name| remove_from_index(&mut self.page_names, &fold_name(name), file));
         }
         self.names.entry(file_name_key(path)).or_default().push(file);
+        if let Some(name) = page_name(path) {
+            self.page_names.entry(fold_name(&name)).or_default().push(file);
+        }
         self.paths.insert(file, path.to_owned());
         self.revision += 1;
         self.mark_changed(file);
@@ -118,6 +139,7 @@ impl VolumeLinks {
         self.outlines.remove(&file);
         if let Some(path) = self.paths.remove(&file) {
             remove_from_index(&mut self.names, &file_name_key(&path), file);
+            page_name(&path).iter().for_each(|name| remove_from_index(&mut self.page_names, &fold_name(name), file));
         }
         self.revision += 1;
         self.mark_changed(file);
@@ -129,11 +151,11 @@ impl VolumeLinks {
             if old == outline {
                 return;
             }
-            old.aliases.iter().for_each(|alias| remove_from_index(&mut self.aliases, &alias.to_lowercase(), note));
+            old.aliases.iter().for_each(|alias| remove_from_index(&mut self.aliases, &fold_name(alias), note));
             target_keys(&old).into_iter().for_each(|key| remove_from_index(&mut self.sources, &key, note));
         }
         for alias in &outline.aliases {
-            self.aliases.entry(alias.to_lowercase()).or_default().push(note);
+            self.aliases.entry(fold_name(alias)).or_default().push(note);
         }
         for key in target_keys(&outline) {
             self.sources.entry(key).or_default().push(note);
@@ -195,51 +217,70 @@ impl VolumeLinks {
     }
 
     /// Resolves a link target written in this note: a relative path, a path from the root, the closest file with that
-    /// name, a note with that alias, or a path from the root with the volume's name in front. Since that comes last, a
-    /// folder that is called as the volume wins.
+    /// name, a note with that page name or alias, or a path from the root with the volume's name in front. Since that
+    /// comes last, a folder that is called as the volume wins. A Markdown link to a folder leads to the note that
+    /// stands for it.
     pub fn resolve(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
+        self.resolve_file(from, kind, target).or_else(|| match kind {
+            LinkKind::Wiki | LinkKind::Embed => None,
+            LinkKind::Markdown | LinkKind::Angled => self.folder_page(from, &link_path(kind, target)),
+        })
+    }
+
+    /// Returns the note that stands for the folder that a relative path leads to.
+    fn folder_page(&self, from: DocId, target: &str) -> Option<DocId> {
+        let folder = fold_name(&resolve_relative(self.paths.get(&from)?, target)?);
+        let stands = |file: &DocId| self.path(*file).and_then(folder_of_page).is_some_and(|of| fold_name(of) == folder);
+        FOLDER_PAGES.iter().find_map(|page| {
+            let fitting = self.names.get(*page)?.iter().filter(|file| stands(file));
+            fitting.min_by_key(|file| self.path(**file)).copied()
+        })
+    }
+
+    fn resolve_file(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
         let target = link_path(kind, target);
         if target.is_empty() {
             return Some(from);
         }
         let own = self.paths.get(&from).map_or("", String::as_str);
         let exact = without_md_extension(&target);
-        let wanted = exact.to_lowercase();
+        let wanted = fold_name(exact);
         let found = self.names.get(last_component(&wanted)).map_or(&[][..], Vec::as_slice);
         let at = |wanted: &str, exact: &str| {
-            let fits = found.iter().filter(|file| self.stem(**file).to_lowercase() == wanted);
+            let fits = found.iter().filter(|file| fold_name(self.stem(**file)) == wanted);
             fits.min_by_key(|file| self.candidate_rank(**file, exact)).copied()
         };
         let in_volume = || {
             let exact = self.strip_volume_name(exact.trim_start_matches('/'))?;
-            at(&exact.to_lowercase(), exact)
+            at(&fold_name(exact), exact)
         };
         let relative = |target: &str| resolve_relative(own, target);
         if exact.starts_with("./") || exact.starts_with("../") || exact == ".." {
             let exact = relative(exact)?;
-            return at(&exact.to_lowercase(), &exact);
+            return at(&fold_name(&exact), &exact);
         }
         if let Some(exact) = exact.strip_prefix('/') {
-            return at(&exact.to_lowercase(), exact).or_else(in_volume);
+            return at(&fold_name(exact), exact).or_else(in_volume);
         }
         if matches!(kind, LinkKind::Markdown | LinkKind::Angled)
             && let Some(exact) = relative(exact)
-            && let Some(file) = at(&exact.to_lowercase(), &exact)
+            && let Some(file) = at(&fold_name(&exact), &exact)
         {
             return Some(file);
         }
         if let Some(file) = at(&wanted, exact) {
             return Some(file);
         }
-        let folder = own.rsplit_once('/').map_or("", |(folder, _)| folder).to_lowercase();
+        let folder = fold_name(own.rsplit_once('/').map_or("", |(folder, _)| folder));
         let ends = format!("/{wanted}");
-        let near = found.iter().filter(|file| self.stem(**file).to_lowercase().ends_with(&ends)).min_by_key(|file| {
-            let stem = self.stem(**file).to_lowercase();
+        let near = found.iter().filter(|file| fold_name(self.stem(**file)).ends_with(&ends)).min_by_key(|file| {
+            let stem = fold_name(self.stem(**file));
             let below = stem.strip_prefix(&folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'));
             (!below, stem.len(), self.candidate_rank(**file, exact))
         });
         let named = || {
-            let named = self.aliases.get(&target.to_lowercase())?;
+            let name = fold_name(&target);
+            let named = self.page_names.get(&name).or_else(|| self.aliases.get(&name))?;
             named.iter().min_by_key(|note| self.paths.get(note)).copied()
         };
         near.copied().or_else(named).or_else(in_volume)
@@ -248,16 +289,26 @@ impl VolumeLinks {
     /// Returns what follows the volume's name in a path that begins with it, in any case.
     fn strip_volume_name<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (first, rest) = path.split_once('/')?;
-        let is_name = !self.volume_name.is_empty() && first.to_lowercase() == self.volume_name.to_lowercase();
+        let is_name = !self.volume_name.is_empty() && fold_name(first) == fold_name(&self.volume_name);
         Some(rest).filter(|rest| is_name && !rest.is_empty())
     }
 
-    /// Returns whether a link leads to a file because it begins with the volume's name.
-    fn is_volume_path(&self, kind: LinkKind, target: &str, to: DocId) -> bool {
+    /// Returns how the target of a link that leads to a file is written.
+    fn target_form(&self, from: DocId, kind: LinkKind, target: &str, to: DocId) -> TargetForm {
+        if self.resolve_file(from, kind, target).is_none() {
+            return TargetForm::Folder;
+        }
         let target = link_path(kind, target);
         let whole = without_md_extension(&target);
         let rest = self.strip_volume_name(whole.trim_start_matches('/'));
-        rest.is_some_and(|rest| rest.to_lowercase() == self.stem(to).to_lowercase())
+        if rest.is_some_and(|rest| fold_name(rest) == fold_name(self.stem(to))) {
+            return TargetForm::VolumePath;
+        }
+        let page = self.paths.get(&to).and_then(|path| page_name(path));
+        match page.is_some_and(|page| fold_name(&page) == fold_name(&target)) {
+            true => TargetForm::PageName,
+            false => TargetForm::Path,
+        }
     }
 
     /// Returns where a new file with this path goes: without the volume's name in front, unless a folder has that name.
@@ -301,9 +352,9 @@ impl VolumeLinks {
     fn notes_linking_to(&self, files: &[DocId]) -> BTreeSet<DocId> {
         let mut sources = BTreeSet::new();
         for file in files {
-            let name = self.paths.get(file).map(|path| file_name_key(path));
+            let names = self.paths.get(file).into_iter().flat_map(|path| source_keys(path));
             let aliases = self.outlines.get(file).into_iter().flat_map(|outline| &outline.aliases);
-            let keys = name.into_iter().chain(aliases.map(|alias| target_key(alias)));
+            let keys = names.chain(aliases.map(|alias| target_key(alias)));
             sources.extend(keys.filter_map(|key| self.sources.get(&key)).flatten());
         }
         sources
@@ -334,7 +385,7 @@ impl VolumeLinks {
         let mut sources = self.notes_linking_to(&files);
         sources.extend(&files);
         for (_, path) in moves {
-            sources.extend(self.sources.get(&file_name_key(path)).into_iter().flatten());
+            sources.extend(source_keys(path).filter_map(|key| self.sources.get(&key)).flatten());
         }
         let mut before = Vec::new();
         for source in sources {
@@ -345,8 +396,8 @@ impl VolumeLinks {
                     && let Some(target) = self.link_target(source, link)
                 {
                     let exact = self.is_direct_path(source, link.kind, &link.target, target);
-                    let in_volume = self.is_volume_path(link.kind, &link.target, target);
-                    before.push((source, link.kind, link.target.clone(), target, (exact, in_volume)));
+                    let form = self.target_form(source, link.kind, &link.target, target);
+                    before.push((source, link.kind, link.target.clone(), target, (exact, form)));
                 }
             }
         }
@@ -354,10 +405,10 @@ impl VolumeLinks {
             self.set_path(*file, path);
         }
         let mut plan: BTreeMap<DocId, Vec<LinkRewrite>> = BTreeMap::new();
-        for (source, kind, old, target, (exact, in_volume)) in before {
+        for (source, kind, old, target, (exact, form)) in before {
             let right = self.resolve(source, kind, &old) == Some(target)
                 && (!exact || self.is_direct_path(source, kind, &old, target));
-            if !right && let Some(new) = self.write_target(source, kind, &old, target, in_volume) {
+            if !right && let Some(new) = self.write_target(source, kind, &old, target, form) {
                 plan.entry(source).or_default().push(LinkRewrite { kind, old, new });
             }
         }
@@ -378,8 +429,8 @@ impl VolumeLinks {
             let exact = self.is_direct_path(from, link.kind, &link.target, target);
             let right = self.link_target(to, link) == Some(target)
                 && (!exact || self.is_direct_path(to, link.kind, &link.target, target));
-            let in_volume = self.is_volume_path(link.kind, &link.target, target);
-            if !right && let Some(new) = self.write_target(to, link.kind, &link.target, target, in_volume) {
+            let form = self.target_form(from, link.kind, &link.target, target);
+            if !right && let Some(new) = self.write_target(to, link.kind, &link.target, target, form) {
                 relinks.push(LinkRewrite { kind: link.kind, old: link.target.clone(), new });
             }
         }
@@ -399,19 +450,26 @@ impl VolumeLinks {
                 .is_some_and(|joined| joined == *path || joined == without_md_extension(path))
     }
 
-    /// Returns a link target that leads to this file, in the style of the old target, which may begin with the volume's
-    /// name. `None` if no form does.
-    fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId, in_volume: bool) -> Option<String> {
+    /// Returns a link target that leads to this file, in the style of the old target. `None` if no form does.
+    fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId, form: TargetForm) -> Option<String> {
         let (own, path) = (self.paths.get(&from)?, self.paths.get(&to)?);
         let old_path = link_path(kind, old);
-        let ending = old_path.to_lowercase().ends_with(".md");
+        let ending = old_path.to_lowercase().ends_with(".md") || form == TargetForm::Folder;
         let whole = if ending { path.as_str() } else { without_md_extension(path) };
         let relative = relative_path(own, whole);
         let dotted = if relative.starts_with("../") { relative.clone() } else { format!("./{relative}") };
         let absolute = format!("/{whole}");
         let name = whole.rsplit('/').next().unwrap_or(whole).to_owned();
         let root = if old_path.starts_with('/') { "/" } else { "" };
-        let with_volume = in_volume.then(|| format!("{root}{}/{whole}", self.volume_name));
+        let special = match form {
+            TargetForm::Path => None,
+            TargetForm::VolumePath => Some(format!("{root}{}/{whole}", self.volume_name)),
+            TargetForm::PageName => Some(page_name(path).unwrap_or_else(|| name.clone())),
+            TargetForm::Folder => folder_of_page(path).map(|folder| {
+                let folder = if root == "/" { format!("/{folder}") } else { relative_path(own, folder) };
+                if old_path.ends_with('/') { format!("{folder}/") } else { folder }
+            }),
+        };
         let forms: Vec<String> = match kind {
             _ if old_path.starts_with("./") || old_path.starts_with("../") => {
                 let shape = if old_path.starts_with("./") { dotted } else { relative };
@@ -427,7 +485,7 @@ impl VolumeLinks {
             LinkKind::Markdown => escape_chars(form, " ()<>\"%#?\\"),
             LinkKind::Angled => escape_chars(form, "<>%#\\"),
         };
-        with_volume.iter().chain(&forms).map(written).find(|form| self.resolve(from, kind, form) == Some(to))
+        special.iter().chain(&forms).map(written).find(|form| self.resolve(from, kind, form) == Some(to))
     }
 }
 
@@ -467,7 +525,20 @@ fn target_keys(outline: &Outline) -> BTreeSet<String> {
 }
 
 fn target_key(target: &str) -> String {
-    last_component(without_md_extension(target)).to_lowercase()
+    match fold_name(last_component(without_md_extension(target.trim_end_matches('/')))).as_str() {
+        "" if !target.is_empty() => PARENT_KEY.to_owned(),
+        "." => PARENT_KEY.to_owned(),
+        key => key.to_owned(),
+    }
+}
+
+/// Stands for the folder that a link names by dots or a slash only.
+const PARENT_KEY: &str = "..";
+
+/// Returns the names by which links to a file may be indexed, except for its aliases.
+fn source_keys(path: &str) -> impl Iterator<Item = String> {
+    let folder = folder_of_page(path).into_iter().flat_map(|folder| [PARENT_KEY.to_owned(), target_key(folder)]);
+    std::iter::once(file_name_key(path)).chain(page_name(path).map(|name| target_key(&name))).chain(folder)
 }
 
 fn file_name_key(path: &str) -> String {
@@ -649,6 +720,44 @@ mod tests {
         links.remove_file(id(2));
         links.remove_file(id(3));
         assert_eq!((links.without_volume_name("NOTES/new"), links.without_volume_name("x/new")), ("new", "x/new"));
+    }
+
+    #[test]
+    fn pages_of_logseq_are_linked_by_their_names() {
+        let from = "[[AI/Code]] #[[ai/code]] [[Why?]] [[pages/AI___Code]] [[AI___Code]] ![[AI/Gone]]";
+        let mut links = links(&[("journals/From.md", from), ("pages/AI___Code.md", ""), ("pages/Why%3F.md", "")]);
+        let leads = |links: &VolumeLinks| -> Vec<Option<u8>> {
+            links.outgoing_links(id(0)).map(|(_, to)| to.map(|to| to.0[0])).collect()
+        };
+        let to: [Option<u8>; 6] = [Some(1), Some(1), Some(2), Some(1), Some(1), None];
+        assert_eq!(leads(&links), to);
+        assert_eq!((links.backlinks(id(1)).len(), links.backlinks(id(2)).len(), links.broken_links().len()), (4, 1, 1));
+        let plan = links.rename_files(&[(id(1), "pages/AI___Tool.md".to_owned())]);
+        let new: Vec<&str> = plan[&id(0)].iter().map(|one| one.new.as_str()).collect();
+        assert_eq!(new, ["AI/Tool", "AI/Tool", "pages/AI___Tool", "AI___Tool"], "the links keep their form");
+        assert_eq!(leads(&links), to);
+        let plan = links.rename_files(&[(id(1), "pages/Tool.md".to_owned())]);
+        let new: BTreeSet<&str> = plan[&id(0)].iter().map(|one| one.new.as_str()).collect();
+        assert_eq!(new, BTreeSet::from(["Tool", "pages/Tool"]));
+        links.remove_file(id(1));
+        assert!(links.page_names.len() == 1 && links.broken_links().len() == 5, "{links:?}");
+    }
+
+    #[test]
+    fn names_are_compared_in_one_form() {
+        let from = "[[\u{d55c}\u{ae00}]] [[cafe\u{301}]] [[a b]] [x](caf\u{e9}.md) ![[\u{c9}t\u{e9}.png]]";
+        let files = [
+            "x/\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}.md",
+            "Caf\u{e9}.md",
+            "a\u{a0}b.md",
+            "E\u{301}te\u{301}.png",
+        ];
+        let files: Vec<(&str, &str)> =
+            std::iter::once(("From.md", from)).chain(files.iter().map(|file| (*file, ""))).collect();
+        let links = links(&files);
+        let to: Vec<u8> = links.outgoing_links(id(0)).filter_map(|(_, to)| Some(to?.0[0])).collect();
+        assert_eq!(to, [1, 2, 3, 2, 4]);
+        assert!((1..5).all(|file| !links.backlinks(id(file)).is_empty()));
     }
 
     #[test]

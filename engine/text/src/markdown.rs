@@ -6,9 +6,12 @@
 pub mod dialect;
 mod limits;
 mod plain;
+mod table_links;
+mod tag_names;
 
 pub use limits::{MarkdownLimitError, check, parse};
 pub use plain::plain_text;
+pub use tag_names::{is_in_html_tag, tag_name};
 
 use crate::cell_form::CellForm;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -152,7 +155,7 @@ pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let tokens = dialect::tokenize(text, dialect::dialect_options());
     if let Some(name) = name.strip_prefix('^') {
         let at = tokens.iter().find_map(|(token, range)| match token {
-            dialect::DialectToken::Anchor(known) if *known == name => Some(range.start),
+            dialect::DialectToken::Anchor(known) if known.eq_ignore_ascii_case(name) => Some(range.start),
             _ => None,
         })?;
         let mut starts = tokens.iter().filter(|(token, range)| {
@@ -168,29 +171,17 @@ pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         let range = starts.next_back().map(|(_, range)| line_start(text, range.start)..range.end)?;
         return text.get(range);
     }
-    let mut found: Option<(usize, u8)> = None;
+    let mut headings: Vec<(usize, u8, String)> = Vec::new();
     let mut words = String::new();
     let mut open = None;
-    // `#A#B` means B below A. Only the last name is used.
-    let name = name.rsplit('#').next().unwrap_or(name);
     for (token, range) in &tokens {
         match token {
             dialect::DialectToken::Mark(Event::Start(Tag::Heading { level, .. })) => {
-                if let Some((start, depth)) = found
-                    && *level as u8 <= depth
-                {
-                    return text.get(start..line_start(text, range.start));
-                }
                 words.clear();
-                open = Some((range.start, *level as u8));
+                open = Some((line_start(text, range.start), *level as u8));
             }
             dialect::DialectToken::Mark(Event::End(TagEnd::Heading(_))) => {
-                let plain =
-                    |words: &str| words.split(|c: char| !c.is_alphanumeric()).collect::<String>().to_lowercase();
-                if found.is_none() && plain(&words) == plain(name) {
-                    found = open.map(|(start, level)| (line_start(text, start), level));
-                }
-                open = None;
+                headings.extend(open.take().map(|(start, level)| (start, level, words.clone())));
             }
             dialect::DialectToken::Mark(Event::Text(part) | Event::Code(part)) if open.is_some() => {
                 words.push_str(part)
@@ -199,7 +190,46 @@ pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
             _ => {}
         }
     }
-    found.and_then(|(start, _)| text.get(start..))
+    let known: Vec<(u8, &str)> = headings.iter().map(|(_, level, words)| (*level, words.as_str())).collect();
+    let found = find_heading(&known, name)?;
+    let (start, depth, _) = headings.get(found)?;
+    let next = headings[found + 1..].iter().find(|(_, level, _)| level <= depth);
+    text.get(*start..next.map_or(text.len(), |(end, _, _)| *end))
+}
+
+/// Returns which of a note's headings, given by level and text, the part of a link after `#` means. `A#B` is B below A;
+/// GitHub writes headings in lower case with `-`, and a number at the end of those that repeat others.
+pub fn find_heading(headings: &[(u8, &str)], part: &str) -> Option<usize> {
+    let plain = |text: &str| -> String {
+        let letters: String =
+            text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        if letters.is_empty() { text.trim().to_owned() } else { letters }
+    };
+    let known: Vec<(u8, String)> = headings.iter().map(|(level, text)| (*level, plain(text))).collect();
+    let names: Vec<String> = part.split('#').map(plain).collect();
+    let last = names.last().filter(|name| !name.is_empty()).map(std::slice::from_ref)?;
+    let repeated = || {
+        let (base, number) = part.rsplit_once('-')?;
+        let (base, number) = (plain(base), number.parse::<usize>().ok()?);
+        let same = known.iter().enumerate().filter(|(_, (_, words))| *words == base);
+        same.map(|(at, _)| at).nth(number)
+    };
+    // A heading may have moved from below another one, so the last name alone is enough.
+    find_below(&known, &names).or_else(|| find_below(&known, last)).or_else(repeated)
+}
+
+/// Returns the first heading with the last of these names that is below headings with the names before it.
+fn find_below(headings: &[(u8, String)], names: &[String]) -> Option<usize> {
+    let mut above: Vec<u8> = Vec::new();
+    headings.iter().position(|(level, words)| {
+        while above.last().is_some_and(|known| known >= level) {
+            above.pop();
+        }
+        if names.get(above.len()) == Some(words) {
+            above.push(*level);
+        }
+        above.len() == names.len()
+    })
 }
 
 /// Returns the blocks of a file. A script is one block; any other file is split as Markdown.
@@ -528,9 +558,17 @@ mod tests {
         let text = "# A\n\na\n\n## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n## E\n\ne\n";
         assert_eq!(linked_part(text, "B c"), Some("## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n"));
         assert_eq!(linked_part(text, "a#e"), Some("## E\n\ne\n"));
-        assert_eq!(linked_part(text, "^x"), Some("b ^x\n"));
+        assert_eq!(linked_part(text, "^X"), Some("b ^x\n"));
         assert_eq!(linked_part(text, "^y").map(str::trim), Some("- j ^y"));
-        assert_eq!((linked_part(text, "F"), linked_part(text, "^z")), (None, None));
+        assert_eq!((linked_part(text, "F"), linked_part(text, "^z"), linked_part(text, "")), (None, None, None));
+        let text = "# A\n\n## Use\n\n1\n\n# B\n\n## Use\n\n2\n\n## 🎉\n\n3\n";
+        let second = Some("## Use\n\n2\n\n");
+        assert_eq!((linked_part(text, "B#Use"), linked_part(text, "use-1")), (second, second));
+        assert_eq!(
+            (linked_part(text, "Gone#use"), linked_part(text, "🎉")),
+            (linked_part(text, "Use"), Some("## 🎉\n\n3\n"))
+        );
+        assert_eq!(linked_part(text, "use-2"), None);
     }
 
     proptest! {

@@ -129,8 +129,11 @@ impl OutlinedBytes {
     }
 }
 
+/// Number of the rules by which outlines are read. Those read by other rules are read again.
+const OUTLINE_RULES: u64 = 1;
+
 fn hash_stamp(hash: BlobHash) -> u64 {
-    hash.0.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    hash.0.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte)) ^ OUTLINE_RULES
 }
 
 /// Approximate maximum length of a line of context.
@@ -153,24 +156,25 @@ impl Outline {
             outline.tags = property_words(&outline.properties, &["tags", "tag"], ' ');
             outline.tags.iter_mut().for_each(|tag| *tag = tag.trim_start_matches('#').to_owned());
         }
+        outline.aliases.extend(page_aliases(&text[front.as_ref().map_or(0, |front| front.end)..]));
         let options = markdown::parser_options() & !Options::ENABLE_WIKILINKS;
-        let code = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
-            Ok(code) => code,
+        let (code, html) = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
+            Ok(ranges) => ranges,
             Err(why) => {
                 outline.problem = Some(format!("It's shown as plain text: {why}."));
-                Vec::new()
+                (Vec::new(), Vec::new())
             }
         };
-        outline.read_lines(text, front.map_or(0, |front| front.end), &code);
+        outline.read_lines(text, front.map_or(0, |front| front.end), &code, &html);
         outline.links.sort_by_key(|link| link.at);
         outline.tags.sort();
         outline.tags.dedup();
         outline
     }
 
-    /// Reads headings and Markdown links. Returns the ranges of code.
-    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> Vec<Range<usize>> {
-        let mut code: Vec<Range<usize>> = Vec::new();
+    /// Reads headings and Markdown links. Returns the ranges of code, and those of HTML.
+    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+        let (mut code, mut html): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
         let mut heading: Option<NoteHeading> = None;
         let mut definitions: Vec<Range<usize>> =
             parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
@@ -191,6 +195,7 @@ impl Outline {
             }
             match event {
                 Event::Start(Tag::CodeBlock(_)) => code.push(range),
+                Event::Html(_) | Event::InlineHtml(_) => html.push(range),
                 Event::Code(part) => {
                     if let Some(heading) = &mut heading {
                         heading.text.push_str(&part);
@@ -223,7 +228,7 @@ impl Outline {
                 _ => {}
             }
         }
-        code
+        (code, html)
     }
 
     /// Adds the Markdown link whose destination begins at `from`.
@@ -263,7 +268,12 @@ impl Outline {
     }
 
     /// Reads line-based syntax: wikilinks, tags, block IDs, tasks.
-    fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>]) {
+    fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>], html: &[Range<usize>]) {
+        // Colors and ids in HTML aren't tags.
+        let in_html = |at: usize| {
+            let before = html.partition_point(|range| range.start <= at);
+            before.checked_sub(1).is_some_and(|index| html[index].contains(&at))
+        };
         let mut code = code.iter().peekable();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -285,7 +295,7 @@ impl Outline {
             if start < front {
                 continue;
             }
-            self.read_tags(start, body, &in_code);
+            self.read_tags(start, body, &|at| in_code(at) || in_html(at));
             if let Some(task) = NoteTask::parse_line(body, start) {
                 self.tasks.push(task);
             }
@@ -329,9 +339,8 @@ impl Outline {
                 continue;
             }
             let rest = &line[at + 1..];
-            let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/'))).unwrap_or(rest.len());
-            let tag = rest[..end].trim_end_matches('/');
-            if !tag.is_empty() && tag.chars().any(|letter| !letter.is_ascii_digit()) && !in_code(start + at) {
+            let tag = markdown::tag_name(rest).trim_end_matches('/');
+            if tag.chars().any(|letter| !letter.is_ascii_digit()) && !in_code(start + at) {
                 self.tags.push(tag.to_owned());
             }
         }
@@ -369,6 +378,27 @@ fn context_line(text: &str, at: usize) -> String {
         None => line.push_str(after),
     }
     line
+}
+
+/// Returns the names that a page of Logseq gives itself in the lines at its start: `title:: …` and `alias:: …, …`.
+fn page_aliases(text: &str) -> Vec<String> {
+    let lines = text.lines().skip_while(|line| matches!(line.trim_end(), "---" | ""));
+    let properties = lines.map_while(|line| line.trim_start_matches(['-', ' ', '\u{feff}']).split_once("::"));
+    let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '/' | '.');
+    let properties = properties.take_while(|(key, _)| !key.is_empty() && key.chars().all(is_name));
+    let mut aliases = Vec::new();
+    for (key, value) in properties {
+        match key {
+            "title" => aliases.push(value.trim().to_owned()),
+            "alias" => {
+                let names = value.split(',').map(|name| name.trim().trim_start_matches("[[").trim_end_matches("]]"));
+                aliases.extend(names.map(ToOwned::to_owned));
+            }
+            _ => {}
+        }
+    }
+    aliases.retain(|alias| !alias.is_empty());
+    aliases
 }
 
 /// Returns the range of the YAML in a note's front matter, if it has one. A byte order mark may be before it.
@@ -508,6 +538,30 @@ mod tests {
         assert_eq!(links("---\nup: \"[[A]]\"\n---\n"), one(Wiki, "A"));
         let none = "[a](https://x.y) <mailto:a@b> `[[a]]` [[]]\n\n```\n[[b]]\n```\n\n    [[c]]\n[d]() \\";
         assert_eq!(links(none), []);
+    }
+
+    #[test]
+    fn pages_of_logseq_name_themselves() {
+        let aliases = |text: &str| Outline::of(text).aliases;
+        let page = "title:: AI/Code\nicon:: 🤖\nalias:: Code AI, [[Programming]]\n\n- alias:: of a block\n";
+        assert_eq!(aliases(page), ["AI/Code", "Code AI", "Programming"]);
+        assert_eq!(aliases("- alias:: one\n- text\n- alias:: two"), ["one"]);
+        assert_eq!(aliases("---\naliases: [A]\n---\nalias:: B\n"), ["A", "B"]);
+        assert_eq!(aliases("Some text:: here\nalias:: no\n"), Vec::<String>::new());
+        assert_eq!(aliases("alias::\ntitle::  \n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn tags_hold_all_that_obsidian_allows() {
+        let tags = |text: &str| Outline::of(text).tags;
+        assert_eq!(
+            tags("#🌱 #area/🌱seed #हिन्दी #العربية، #标签，然后 #tag。 #a·b #café!"),
+            ["area/🌱seed", "a·b", "café", "tag", "العربية", "हिन्दी", "标签", "🌱"]
+        );
+        assert_eq!(tags("#️⃣ #️ #1 #“x” #… x#y"), Vec::<String>::new());
+        let html = "a <mark style=\"background: #ADCCFFA6;\">b #c</mark>\n\n\
+                    <style>\n#id { color: #fff; }\n</style>\n\n#d <!-- #e -->";
+        assert_eq!(tags(html), ["c", "d"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tasks: list items with a box, `- [ ] text`, and fields as the Tasks plugin or Dataview write them. Parses and
 //! rewrites single lines; knows neither notes nor the current day.
 
+use crate::recurrence::RecurrenceRule;
 use serde::{Deserialize, Serialize};
 
 /// A task of a note.
@@ -42,25 +43,37 @@ pub const NORMAL_PRIORITY: u8 = 2;
 const PRIORITY_MARKS: [(&str, &str, u8); 5] =
     [("🔺", "highest", 5), ("⏫", "high", 4), ("🔼", "medium", 3), ("🔽", "low", 1), ("⏬", "lowest", 0)];
 
-/// A field: its emoji and its name in Dataview.
-const DUE_FIELD: (&str, &str) = ("📅", "due");
-const SCHEDULED_FIELD: (&str, &str) = ("⏳", "scheduled");
-const START_FIELD: (&str, &str) = ("🛫", "start");
-const DONE_FIELD: (&str, &str) = ("✅", "completion");
-const CREATED_FIELD: (&str, &str) = ("➕", "created");
-const CANCELLED_FIELD: (&str, &str) = ("❌", "cancelled");
-const REPEAT_FIELD: (&str, &str) = ("🔁", "repeat");
+/// A field: its emoji and its name in Dataview. If there are several emoji, the Tasks plugin reads them all, and writes
+/// the first one.
+type FieldNames = (&'static [&'static str], &'static str);
+
+const DUE_FIELD: FieldNames = (&["📅", "📆", "🗓"], "due");
+const SCHEDULED_FIELD: FieldNames = (&["⏳", "⌛"], "scheduled");
+const START_FIELD: FieldNames = (&["🛫"], "start");
+const DONE_FIELD: FieldNames = (&["✅"], "completion");
+const CREATED_FIELD: FieldNames = (&["➕"], "created");
+const CANCELLED_FIELD: FieldNames = (&["❌"], "cancelled");
+const REPEAT_FIELD: FieldNames = (&["🔁"], "repeat");
+const ID_FIELD: FieldNames = (&["🆔"], "id");
+const BLOCKED_BY_FIELD: FieldNames = (&["⛔"], "dependsOn");
+const ON_COMPLETION_FIELD: FieldNames = (&["🏁"], "onCompletion");
+
+/// Length of a day such as `2024-05-06`.
+const DAY_BYTES: usize = 10;
 
 impl NoteTask {
     /// Parses the task in a line that begins at byte `at`. `None` if it has none.
     pub fn parse_line(line: &str, at: usize) -> Option<NoteTask> {
         let (mark, from) = parse_box(line)?;
         let mut rest = line[from..].to_owned();
-        let mut day = |field: (&str, &str)| take_field(&mut rest, field).and_then(|value| CalendarDay::parse(&value));
+        let mut day = |field| take_field(&mut rest, field).and_then(|value| CalendarDay::parse(&value));
         let (due, scheduled, start, done) = (day(DUE_FIELD), day(SCHEDULED_FIELD), day(START_FIELD), day(DONE_FIELD));
         day(CREATED_FIELD);
         day(CANCELLED_FIELD);
         let repeat = take_field(&mut rest, REPEAT_FIELD).map(|rule| rule.trim().to_owned());
+        for field in [ID_FIELD, BLOCKED_BY_FIELD, ON_COMPLETION_FIELD] {
+            take_field(&mut rest, field);
+        }
         let mut priority = NORMAL_PRIORITY;
         for (emoji, name, number) in PRIORITY_MARKS {
             if rest.contains(emoji) {
@@ -106,29 +119,56 @@ fn parse_box(line: &str) -> Option<(char, usize)> {
 }
 
 /// Removes a field from a line and returns its value: `📅 2024-05-06`, `[due:: 2024-05-06]` or `(due:: 2024-05-06)`.
-fn take_field(line: &mut String, field: (&str, &str)) -> Option<String> {
+fn take_field(line: &mut String, field: FieldNames) -> Option<String> {
     let (range, value) = find_field(line, field)?;
     line.replace_range(range, " ");
     Some(value)
 }
 
-fn find_field(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Range<usize>, String)> {
-    if let Some(at) = line.find(emoji) {
-        let value = at + emoji.len();
-        let rest = line[value..].trim_start_matches('\u{fe0f}');
-        let blank = rest.len() - rest.trim_start().len();
-        let from = line.len() - rest.len() + blank;
-        let length = if name == REPEAT_FIELD.1 {
-            // The rule is several words, up to the next emoji or field.
-            let end = |letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, ' ' | ','));
-            line[from..].find(end).unwrap_or(line.len() - from)
-        } else {
-            line[from..].find(char::is_whitespace).unwrap_or(line.len() - from).min(10)
-        };
-        let length = (from..=from + length).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(from) - from;
-        return Some((at..from + length, line[from..from + length].to_owned()));
+/// Removes a field from a line, with the spaces before it.
+fn drop_field(line: &mut String, field: FieldNames) {
+    if let Some((range, _)) = find_field(line, field) {
+        let blank = line[..range.start].trim_end().len();
+        line.replace_range(blank..range.end, "");
     }
-    find_dataview_field(line, name)
+}
+
+/// Finds a field. An emoji without a value is ordinary text.
+fn find_field(line: &str, (emoji, name): FieldNames) -> Option<(std::ops::Range<usize>, String)> {
+    let marks = emoji.iter().flat_map(|emoji| line.match_indices(emoji));
+    let written = marks.filter_map(|(at, emoji)| {
+        let rest = line[at + emoji.len()..].trim_start_matches('\u{fe0f}');
+        let value = rest.trim_start();
+        let from = line.len() - value.len();
+        let length = field_value_length(value, name);
+        (length > 0).then(|| (at..from + length, value[..length].to_owned()))
+    });
+    written.min_by_key(|(range, _)| range.start).or_else(|| find_dataview_field(line, name))
+}
+
+/// Returns the length of the value that follows a field's emoji; 0 if none does.
+fn field_value_length(value: &str, name: &str) -> usize {
+    if name == REPEAT_FIELD.1 {
+        // The rule is several words, up to the next emoji or field.
+        let is_end = |letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, ' ' | ','));
+        value.find(is_end).unwrap_or(value.len())
+    } else if [ID_FIELD, BLOCKED_BY_FIELD, ON_COMPLETION_FIELD].iter().any(|field| field.1 == name) {
+        id_list_length(value)
+    } else {
+        value.get(..DAY_BYTES).filter(|day| CalendarDay::parse(day).is_some()).map_or(0, str::len)
+    }
+}
+
+/// Returns the length of a list of ids such as `a1b2c3, d4e5f6`, or of one word.
+fn id_list_length(value: &str) -> usize {
+    let mut is_after_comma = false;
+    let is_end = |letter: char| {
+        let is_space = letter == ' ' && is_after_comma;
+        is_after_comma = is_space || letter == ',';
+        !(is_space || letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | ','))
+    };
+    let end = value.find(is_end).unwrap_or(value.len());
+    value[..end].trim_end().len()
 }
 
 /// Finds the Dataview field with this name. Returns its range and value.
@@ -153,19 +193,16 @@ pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<Str
     let mut changed = line.to_owned();
     if task.is_done() {
         changed.replace_range(open..open + mark.len_utf8(), " ");
-        if let Some((range, _)) = find_field(&changed, DONE_FIELD) {
-            let blank = changed[..range.start].trim_end().len();
-            changed.replace_range(blank..range.end, "");
-        }
+        drop_field(&mut changed, DONE_FIELD);
         return Some((changed, None));
     }
     changed.replace_range(open..open + mark.len_utf8(), "x");
     // The completion day is written in the style of the line's other fields, and omitted if there are none.
     let fields = [DUE_FIELD, SCHEDULED_FIELD, START_FIELD, CREATED_FIELD, REPEAT_FIELD];
-    let emoji = fields.iter().any(|(emoji, _)| line.contains(emoji));
+    let emoji = fields.iter().any(|(emoji, _)| emoji.iter().any(|emoji| line.contains(emoji)));
     let named = fields.iter().any(|(_, name)| find_dataview_field(line, name).is_some());
     let field = match (emoji, named) {
-        (true, _) => format!(" {} {today}", DONE_FIELD.0),
+        (true, _) => format!(" {} {today}", DONE_FIELD.0[0]),
         (false, true) => format!(" [{}:: {today}]", DONE_FIELD.1),
         (false, false) => String::new(),
     };
@@ -175,14 +212,16 @@ pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<Str
     let next = task.repeat.as_deref().and_then(|rule| {
         let rule = RecurrenceRule::parse(rule)?;
         let base = if rule.when_done { today } else { task.agenda_day().unwrap_or(today) };
-        let step = |day: CalendarDay| {
-            let shift = day.0 - task.agenda_day().unwrap_or(day).0;
-            CalendarDay(rule.next_day(base).0 + shift)
-        };
+        let next_day = rule.next_day(base)?;
+        let step = |day: CalendarDay| CalendarDay(next_day.0 + day.0 - task.agenda_day().unwrap_or(day).0);
         let mut next = line.to_owned();
         next.replace_range(open..open + mark.len_utf8(), " ");
         if let Some(at) = next.trim_end().rfind(" ^").filter(|at| !next[at + 2..].trim_end().contains(' ')) {
             next.truncate(at); // a block's name belongs to one block
+        }
+        // So does a task's id, and what blocked this one doesn't block the next one.
+        for field in [ID_FIELD, BLOCKED_BY_FIELD] {
+            drop_field(&mut next, field);
         }
         let days = [(DUE_FIELD, task.due), (SCHEDULED_FIELD, task.scheduled), (START_FIELD, task.start)];
         for (field, day) in days.into_iter().filter_map(|(field, day)| Some((field, day?))) {
@@ -194,74 +233,6 @@ pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<Str
         Some(next)
     });
     Some((changed, next))
-}
-
-/// Recurrence rule of a task.
-struct RecurrenceRule {
-    count: i64,
-    unit: RecurrenceUnit,
-    when_done: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum RecurrenceUnit {
-    Days,
-    Workdays,
-    Months,
-    /// Repeats on this weekday, 0 for Monday.
-    Weekday(i64),
-}
-
-const RECURRENCE_WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-
-impl RecurrenceRule {
-    /// Parses a rule such as `every 2 weeks`, `every month when done`, `every friday`.
-    fn parse(text: &str) -> Option<RecurrenceRule> {
-        let lower = text.trim().to_lowercase();
-        let when_done = lower.ends_with("when done");
-        let mut words = lower.trim_end_matches("when done").split_whitespace();
-        (words.next()? == "every").then_some(())?;
-        let mut word = words.next()?;
-        let count = match word.parse::<i64>() {
-            Ok(count) if (1..=1_000).contains(&count) => {
-                word = words.next()?;
-                count
-            }
-            Ok(_) => return None,
-            Err(_) if word == "other" => {
-                word = words.next()?;
-                2
-            }
-            Err(_) => 1,
-        };
-        let (count, unit) = match word.trim_end_matches('s') {
-            "day" => (count, RecurrenceUnit::Days),
-            "weekday" => (count, RecurrenceUnit::Workdays),
-            "week" => (count * 7, RecurrenceUnit::Days),
-            "month" => (count, RecurrenceUnit::Months),
-            "quarter" => (count * 3, RecurrenceUnit::Months),
-            "year" => (count * 12, RecurrenceUnit::Months),
-            name => {
-                (count, RecurrenceUnit::Weekday(RECURRENCE_WEEKDAYS.iter().zip(0..).find(|(day, _)| **day == name)?.1))
-            }
-        };
-        Some(RecurrenceRule { count, unit, when_done })
-    }
-
-    fn next_day(&self, day: CalendarDay) -> CalendarDay {
-        match self.unit {
-            RecurrenceUnit::Days => CalendarDay(day.0 + self.count),
-            RecurrenceUnit::Months => day.add_months(self.count),
-            RecurrenceUnit::Workdays => {
-                let next = CalendarDay(day.0 + 1);
-                if next.weekday() > 4 { CalendarDay(next.0 + 7 - next.weekday()) } else { next }
-            }
-            RecurrenceUnit::Weekday(wanted) => {
-                let ahead = (wanted - day.weekday()).rem_euclid(7);
-                CalendarDay(day.0 + if ahead == 0 { 7 } else { ahead } + 7 * (self.count - 1))
-            }
-        }
-    }
 }
 
 /// A calendar day, in days since 1970-01-01.
@@ -428,5 +399,16 @@ mod tests {
         let two = "- [ ] a 🔁 every week ⏳ 2024-05-04 📅 2024-05-06";
         assert_eq!(next(two), "- [ ] a 🔁 every week ⏳ 2024-05-11 📅 2024-05-13");
         assert_eq!(click("- [ ] a 🔁 whenever").1, None);
+        let last = "- [ ] a 🔁 every month on the last Friday 🗓️ 2024-05-31";
+        assert_eq!(next(last), "- [ ] a 🔁 every month on the last Friday 🗓️ 2024-06-28");
+        let ids = "- [ ] a 🆔 b-1 ⛔ c2, d_3 🔁 every week 🏁 delete 📆 2024-05-06";
+        assert_eq!(next(ids), "- [ ] a 🔁 every week 🏁 delete 📆 2024-05-13");
+        let task = NoteTask::parse_line(ids, 0).expect("a task");
+        assert_eq!((task.text.as_str(), task.due), ("a", Some(day("2024-05-06"))));
+        assert_eq!(click("- [x] ✅ reap").0, "- [ ] ✅ reap", "a mark without a day is text");
+        let mixed = "- [ ] ✅ or ❌ for each 📅 soon 📅 2024-05-06";
+        let task = NoteTask::parse_line(mixed, 0).expect("a task");
+        assert_eq!((task.text.as_str(), task.due), ("✅ or ❌ for each 📅 soon", Some(day("2024-05-06"))));
+        assert_eq!(click(&click(mixed).0).0, mixed);
     }
 }

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use store::{Execution, ExecutionStatus, OutputBody};
+use unicode_bidi::{BidiClass, bidi_class};
 
 /// Maximum depth of embeds inside embeds.
 const MAX_HTML_EMBED_DEPTH: u8 = 4;
@@ -93,7 +94,7 @@ pub struct HtmlNote<'a> {
 
 /// Renders a complete HTML file.
 pub fn render_page(page: &HtmlNote<'_>) -> String {
-    let mut out = page_head(page.title, page.light, page.dark);
+    let mut out = page_head(page.title, page.text, page.light, page.dark);
     out.push_str(&render_body(page.text, page.outputs, page.around));
     out.push_str(PAGE_FOOT);
     out
@@ -101,7 +102,7 @@ pub fn render_page(page: &HtmlNote<'_>) -> String {
 
 /// Renders the HTML file of a note that can't be laid out: its source and the reason.
 pub fn render_source_page(title: &str, text: &str, why: &str, light: &str, dark: &str) -> String {
-    let mut out = page_head(title, light, dark);
+    let mut out = page_head(title, text, light, dark);
     let (title, why, text) = (escape_html(title), escape_html(why), escape_html(text));
     // Here and below: writing to a `String` can't fail.
     let _ =
@@ -117,22 +118,44 @@ pub const NOTE_STYLE: &str = include_str!("html/style.css");
 
 const PAGE_FOOT: &str = "</main>\n</body>\n</html>\n";
 
-fn page_head(title: &str, light: &str, dark: &str) -> String {
+fn page_head(title: &str, text: &str, light: &str, dark: &str) -> String {
     let mut out = String::new();
     // The content security policy is a second line of defense: even if something slips through, nothing runs or loads.
     let _ = write!(
         out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<!doctype html>\n<html{}>\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" \
          content=\"Tracebook\">\n<title>{}</title>\n<style>\n:root{{{light}}}\n\
          @media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n{}</style>\n\
          </head>\n<body>\n<main>\n",
+        language_attributes(text),
         escape_html(title),
         NOTE_STYLE,
     );
     out
+}
+
+/// How much of a note shows in which script it's written.
+const MAX_SCRIPT_CHARS: usize = 20_000;
+
+/// Returns the attributes of a page in the script of its text. The language is only given for the Latin script: a wrong
+/// one makes browsers choose wrong fonts, and screen readers wrong voices.
+fn language_attributes(text: &str) -> &'static str {
+    let (mut latin, mut from_right, mut others) = (0_usize, 0_usize, 0_usize);
+    for letter in text.chars().take(MAX_SCRIPT_CHARS).filter(|letter| letter.is_alphabetic()) {
+        match bidi_class(letter) {
+            BidiClass::R | BidiClass::AL => from_right += 1,
+            _ if letter < '\u{250}' => latin += 1,
+            _ => others += 1,
+        }
+    }
+    match (from_right > latin.max(others), others > latin) {
+        (true, _) => " dir=\"rtl\"",
+        (false, true) => "",
+        (false, false) => " lang=\"en\"",
+    }
 }
 
 /// Returns the content of a rendered page, without its head and style.
@@ -198,9 +221,19 @@ pub(crate) fn cell_at(cells: &[Range<usize>], at: usize) -> Option<usize> {
     cells.get(index)?.contains(&at).then_some(index)
 }
 
-fn picture_html(bytes: &[u8], alt: &str) -> Option<String> {
+/// Splits a picture's text from its width, as Obsidian writes them: `text|300`, `300` or `300x200`. The height follows
+/// from the width.
+fn split_picture_width(words: &str) -> (&str, Option<&str>) {
+    let (alt, size) = words.rsplit_once('|').unwrap_or(("", words));
+    let (width, height) = size.split_once('x').map_or((size, None), |(width, height)| (width, Some(height)));
+    let is_number = |part: &str| (1..=5).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number(width) && height.is_none_or(is_number) { (alt, Some(width)) } else { (words, None) }
+}
+
+fn picture_html(bytes: &[u8], alt: &str, width: Option<&str>) -> Option<String> {
     let media = picture_media_type(bytes)?;
-    Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escape_html(alt), STANDARD.encode(bytes)))
+    let width = width.map_or_else(String::new, |width| format!(" width=\"{width}\""));
+    Some(format!("<img alt=\"{}\"{width} src=\"data:{media};base64,{}\">", escape_html(alt), STANDARD.encode(bytes)))
 }
 
 /// Renders an inline drawing. It follows the theme if `diagram_css` declares its colors.
@@ -262,7 +295,7 @@ fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
                 let bytes =
                     bytes.or_else(|| data.get("image/svg+xml").map(|svg| ansi::multiline_text(svg).into_bytes()));
                 let alt = data.get("text/plain").map(ansi::multiline_text).unwrap_or_else(|| "Output".to_owned());
-                match bytes.and_then(|bytes| picture_html(&bytes, &alt)) {
+                match bytes.and_then(|bytes| picture_html(&bytes, &alt, None)) {
                     Some(image) => out.push_str(&format!("<p>{image}</p>\n")),
                     None => text(&mut out, "out", &alt),
                 }
@@ -358,6 +391,13 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_page_is_written_in_the_direction_of_its_text() {
+        assert_eq!(language_attributes("Rain שלום and `code`"), " lang=\"en\"");
+        assert_eq!(language_attributes("# مرحبًا بك في موقع Obsidian\n"), " dir=\"rtl\"");
+        assert_eq!((language_attributes("这是笔记 ok"), language_attributes("")), ("", " lang=\"en\""));
+    }
+
+    #[test]
     fn callouts_and_footnotes() {
         assert_eq!(
             html("> [!warning]- Mind\n> a\n"),
@@ -374,7 +414,12 @@ pub(crate) mod tests {
     fn links_pictures_and_embeds() {
         assert_eq!(html("[[B#C d|x]]"), "<p><a href=\"B.html#c-d\">x</a></p>\n");
         assert_eq!(html("[[Z]] [[#C d]]"), "<p><span class=\"link\">Z</span> <a href=\"#c-d\">#C d</a></p>\n");
-        assert_eq!(html("![[a.png|30]]"), "<p><img alt=\"\" src=\"data:image/png;base64,iVBORw==\"></p>\n");
+        assert_eq!(
+            html("![[a.png|30]]"),
+            "<p><img alt=\"\" width=\"30\" src=\"data:image/png;base64,iVBORw==\"></p>\n"
+        );
+        assert!(html("![w|300x200](a.png)").contains("<img alt=\"w\" width=\"300\" src"));
+        assert!(html("![[a.png|4 x 5]] ![[a.png]]").contains("<img alt=\"4 x 5\" src"));
         assert!(html("![w](a.png)").contains("<img alt=\"w\""));
         let embed = html("x ![[B]] y");
         assert!(embed.starts_with("<p>x </p>\n<section class=\"embed\">\n<h1 id=\"b\">B</h1>\n<p>embedded"), "{embed}");

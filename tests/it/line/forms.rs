@@ -361,3 +361,22 @@ fn a_thought_is_captured_in_todays_note() {
     assert!(text.starts_with("# 2") && text.ends_with("\n\n- Call Ada\n- two\n  lines\n"), "{text}");
     house.run(&["capture", "  "]).refused(2, "there is nothing to capture");
 }
+
+#[test]
+fn a_template_of_obsidian_writes_weeks_and_ordinals() {
+    let template = "{{date:MMMM Do}}|{{date:YYYY-[W]W}}|{{date:[Q]Q YYYY}}\n";
+    let house = House::with(&[("Templates/Daily.md", template)]);
+    let said = house.run(&["capture", "Call Ada"]).good().text();
+    let path = said.trim().strip_prefix("Added to ").expect("where it went").to_owned();
+    let text = String::from_utf8(house.read(&format!("notes/{path}"))).expect("text");
+    let [day, week, quarter] = text.lines().next().unwrap_or_default().split('|').collect::<Vec<_>>()[..] else {
+        panic!("{text}")
+    };
+    let (_, ordinal) = day.rsplit_once(' ').expect("a month and a day");
+    let number = ordinal.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    assert!((1..=31).contains(&number.parse().unwrap_or(0)), "{text}");
+    assert!(["st", "nd", "rd", "th"].contains(&&ordinal[number.len()..]), "{text}");
+    let (_, week) = week.split_once("-W").expect("a week");
+    assert!((1..=53).contains(&week.parse().unwrap_or(0)), "{text}");
+    assert!(matches!(quarter.get(..2), Some("Q1" | "Q2" | "Q3" | "Q4")), "{text}");
+}

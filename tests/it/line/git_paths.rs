@@ -90,3 +90,36 @@ fn names_that_mean_no_file_or_several_volumes_are_refused() {
     run_in(&house, "notes", &["add", "other/Tower.md"]).refused(2, "other");
     assert_eq!(git(&house.path("other"), &["diff", "--cached", "--name-only"]), "");
 }
+
+#[test]
+fn a_suggested_command_can_be_pasted() {
+    let house = House::with(&[("My note's plan.md", "one\n"), ("-odd.md", "odd\n")]);
+    with_remote(&house);
+    for name in ["My note's plan.md", "-odd.md"] {
+        house.write(&format!("notes/{name}"), b"typed\n");
+        let said = run_in(&house, "notes", &["restore", "--", name]).good().text();
+        let command = said.lines().find_map(|line| line.strip_prefix("To undo: tracebook git ")).expect("a command");
+        let words = std::process::Command::new("sh").args(["-c", &format!("printf '%s\\n' {command}")]).output();
+        let words = String::from_utf8(words.expect("a shell").stdout).expect("text");
+        run_in(&house, "notes", &words.lines().collect::<Vec<_>>()).good();
+        assert_eq!(house.read(&format!("notes/{name}")), b"typed\n", "{command}");
+    }
+}
+
+#[test]
+fn blame_shows_text_in_other_encodings() {
+    let house = House::with(&[("a.md", "a\n")]);
+    house.write("notes/latin.txt", b"caf\xe9\r\nth\xe9\r\n");
+    with_remote(&house);
+    house.write("notes/latin.txt", b"caf\xe9\r\nth\xe9\r\nmenu\xfc\n");
+    let blame = run_in(&house, "notes", &["blame", "latin.txt"]).good().text();
+    let lines: Vec<&str> = blame.lines().collect();
+    let [first, second, third] = lines.as_slice() else { panic!("{blame}") };
+    assert!(first.contains(" Ada ") && first.ends_with("1 caf\u{fffd}") && second.ends_with("2 th\u{fffd}"), "{blame}");
+    assert!(third.contains("not committed") && third.ends_with("3 menu\u{fffd}"), "{blame}");
+    std::os::unix::fs::symlink("a.md", house.path("notes/link.md")).expect("linked");
+    git(&house.path("notes"), &["add", "link.md"]);
+    std::fs::remove_file(house.path("notes/link.md")).expect("removed");
+    std::os::unix::fs::symlink("latin.txt", house.path("notes/link.md")).expect("linked");
+    run_in(&house, "notes", &["restore", "link.md"]).refused(2, "only with Git itself: link.md");
+}

@@ -141,6 +141,73 @@ fn links_and_todos_are_listed() {
     assert_eq!(rows(&house, &["todos"]).len(), 4);
 }
 
+#[test]
+fn a_ticked_task_comes_back_by_the_rules_of_the_tasks_plugin() {
+    let plan = "- [ ] pay 🔁 every month on the last Friday 🗓️ 2024-05-31\r\n- [ ] water 🆔 w1 🔁 every week on Tuesday, \
+                Friday 📅 2024-05-07 ^w\r\n- [ ] ✅ means done\r\n";
+    let house = House::with(&[("Plan.md", plan)]);
+    let todos = rows(&house, &["todos"]);
+    let seen: Vec<_> = todos.iter().map(|row| (row["text"].as_str(), row["due"].as_str())).collect();
+    let expected = [("water ^w", Some("2024-05-07")), ("pay", Some("2024-05-31")), ("✅ means done", None)];
+    assert_eq!(seen, expected.map(|(text, due)| (Some(text), due)));
+    let tick = |words: &str| house.run(&["todos", "--check", "Plan", "--words", words]).good().text();
+    for words in ["pay", "water ^w", "✅ means done"] {
+        assert_eq!(tick(words), "Done\n");
+    }
+    let text = String::from_utf8(house.read("notes/Plan.md")).expect("text");
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert_eq!(lines[0], "- [ ] pay 🔁 every month on the last Friday 🗓️ 2024-06-28");
+    assert!(lines[1].starts_with("- [x] pay 🔁 every month on the last Friday 🗓️ 2024-05-31 ✅ "), "{text}");
+    assert_eq!(lines[2], "- [ ] water 🔁 every week on Tuesday, Friday 📅 2024-05-10", "ids stay with one task");
+    assert!(lines[3].starts_with("- [x] water 🆔 w1 ") && lines[3].ends_with(" ^w"), "{text}");
+    assert_eq!(lines[4..], ["- [x] ✅ means done", ""]);
+    assert_eq!(tick("✅ means done"), "Open again\n");
+    assert!(house.read("notes/Plan.md").ends_with("- [ ] ✅ means done\r\n".as_bytes()), "its text stays");
+}
+
+#[test]
+fn names_and_tags_are_read_as_their_programs_write_them() {
+    let house = House::with(&[
+        ("pages/AI___Code.md", "title:: Programming\n\n- #area/🌱seed\n"),
+        ("journals/2024_05_06.md", "- [[AI/Code]] [[programming]] #हिन्दी\n"),
+        // macOS writes the name in another form than keyboards and web pages.
+        ("Ko/\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}.md", "caf\u{e9}\n"),
+        ("From.md", "[[\u{d55c}\u{ae00}]] [[\u{d55c}\u{ae00}#a|b]] #标签，#no <i style=\"color: #fff\">b</i>\n"),
+    ]);
+    assert_eq!(rows(&house, &["links", "--broken"]), Vec::<Value>::new());
+    let backlinks = |note: &str| house.json(&["links", note])["backlinks"].as_array().map(Vec::len);
+    assert_eq!((backlinks("pages/AI___Code"), backlinks("\u{d55c}\u{ae00}")), (Some(2), Some(2)));
+    let tags = rows(&house, &["ls", "--tags"]);
+    let tags: Vec<_> = tags.iter().map(|row| row["tag"].as_str().expect("a tag")).collect();
+    assert_eq!(tags, ["area/🌱seed", "हिन्दी", "标签"]);
+    house.run(&["mv", "pages/AI___Code", "pages/AI___Tool"]).good();
+    let journal = "- [[AI/Tool]] [[programming]] #हिन्दी\n";
+    assert_eq!(house.read("notes/journals/2024_05_06.md"), journal.as_bytes(), "as Logseq writes it");
+}
+
+#[test]
+fn a_markdown_link_to_a_folder_leads_to_the_note_that_stands_for_it() {
+    let root = "[d](docs) [e](./docs/) [a](docs/api) [g](guide/) [s](src/) [[docs]]\n";
+    let house = House::with(&[
+        ("README.md", root),
+        ("docs/Readme.md", "[up](..) [here](.) [top](/)\n"),
+        ("docs/api/_index.md", "[up](../)\n"),
+        ("guide/index.md", ""),
+        ("src/main.txt", ""),
+    ]);
+    let broken = rows(&house, &["links", "--broken"]);
+    let broken: Vec<_> = broken.iter().map(|row| row["target"].as_str()).collect();
+    assert_eq!(broken, [Some("src/"), Some("docs")], "a folder without such a note, and what isn't Markdown");
+    let text = house.run(&["links", "docs/Readme"]).good().text();
+    assert!(text.starts_with("-> README.md  (..)\n-> docs/Readme.md  (.)\n-> README.md  (/)\n"), "{text}");
+    assert_eq!(text.matches("<- ").count(), 3, "{text}");
+    house.run(&["mv", "docs", "manual"]).good();
+    let moved = "[d](manual) [e](manual/) [a](manual/api) [g](guide/) [s](src/) [[docs]]\n";
+    assert_eq!(house.read("notes/README.md"), moved.as_bytes());
+    house.run(&["mv", "guide/index", "guide/start"]).good();
+    assert_eq!(house.read("notes/README.md"), moved.replace("guide/)", "guide/start.md)").as_bytes());
+}
+
 const SHELF: &str = r#"filters:
   and:
     - categories.contains(link("Books"))

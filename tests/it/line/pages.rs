@@ -139,6 +139,60 @@ fn a_volume_becomes_pages_that_link_to_each_other() {
     house.run(&["export", "notes", "site", "--html"]).refused(2, "already exists");
 }
 
+#[test]
+fn links_lead_below_the_heading_that_they_name() {
+    let other = "# Cats\n\n## Food\n\nfish\n\n# Dogs\n\n## Food\n\nbones ^B1\n";
+    let from = "[[Other#Dogs#Food|food]]\n\n![[Other#Dogs#Food]]\n\n![[Other#^b1]]\n";
+    let house = House::with(&[("From.md", from), ("Other.md", other)]);
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let page = String::from_utf8(house.read("site/From.html")).expect("text");
+    assert!(page.contains("<a href=\"Other.html#food\">food</a>"), "{page}");
+    assert_eq!((page.matches("bones").count(), page.contains("fish")), (2, false), "{page}");
+}
+
+#[test]
+fn links_in_tables_have_texts_and_pictures_sizes() {
+    let table = "| a | b |\n|---|---|\n| [[Other\\|the other]] | ![[dot.png\\|20]] |\n\n\
+                 > | a |\n> |---|\n> | [[Other\\|it]] |\n";
+    let house = House::with(&[("Table.md", table), ("Other.md", "# One\n")]);
+    house.write("notes/dot.png", DOT);
+    house.run(&["open", "notes"]).good();
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let page = String::from_utf8(house.read("site/Table.html")).expect("text");
+    for shown in [
+        "<td><a href=\"Other.html\">the other</a></td>",
+        "<a href=\"Other.html\">it</a>",
+        "<td><img alt=\"\" width=\"20\" ",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+}
+
+#[test]
+fn colors_of_html_are_left_out_of_the_page_and_their_text_is_not() {
+    let note = "<span style=\"color: red\">red</span> <mark style=\"background: #fff\" onclick=\"x()\">lit</mark>\n\n\
+                <div align=\"center\">\nmiddle <img src=x onerror=y>\n</div>\n";
+    let house = House::with(&[("Colors.md", note)]);
+    house.run(&["export", "Colors", "colors.html"]).good();
+    let page = String::from_utf8(house.read("colors.html")).expect("text");
+    assert!(page.contains("<p>red <mark>lit</mark></p>") && page.contains("middle &lt;img "), "{page}");
+    assert!(!page.contains("onclick") && !page.contains("align=") && !page.contains("<span style"), "{page}");
+}
+
+#[test]
+fn a_page_is_in_the_direction_of_its_text() {
+    let house =
+        House::with(&[("En.md", "# Rain\n"), ("Ar.md", "# مطر\n\nالمطر على السطح: [[En]]\n"), ("Zh.md", "雨\n")]);
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let head = |page: &str| {
+        let page = String::from_utf8(house.read(&format!("site/{page}.html"))).expect("text");
+        page.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!((head("En"), head("Ar"), head("Zh")), {
+        ("<html lang=\"en\">".to_owned(), "<html dir=\"rtl\">".to_owned(), "<html>".to_owned())
+    });
+}
+
 const DRAWN: &str = "# Drawn
 
 Rain on the roof, \u{fb01}ne $E = mc^2$ and [the web](https://example.org/a).

@@ -176,7 +176,7 @@ fn settings_of_an_obsidian_vault_are_offered_and_taken_over() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let folder = other(&bench);
     std::fs::create_dir(folder.join(".obsidian")).expect("a folder");
-    let daily = r#"{"folder": "Daily", "format": "YYYY-MM-DD", "template": "Templates/Day"}"#;
+    let daily = r#"{"format": "YYYY-MM-DD", "template": "Templates/Day"}"#;
     std::fs::write(folder.join(".obsidian/daily-notes.json"), daily).expect("a file");
     std::fs::write(folder.join(".obsidian/app.json"), r#"{"attachmentFolderPath": "Files"}"#).expect("a file");
     let bookmarks = r#"{"items": [{"type": "group", "title": "Often", "items": [
@@ -196,8 +196,10 @@ fn settings_of_an_obsidian_vault_are_offered_and_taken_over() {
     until(&mut window, "what has no counterpart is named", |window| {
         window.query_all_by_label_contains(says).next().is_some()
     });
+    let says = "daily notes go to the volume's own folder, and";
+    assert!(window.query_all_by_label_contains(says).next().is_some());
     let settings = session(&window).settings();
-    assert_eq!(settings.daily_folder, "Daily");
+    assert_eq!(settings.daily_folder, "", "Obsidian makes daily notes at the vault's root");
     assert_eq!((&*settings.daily_format, &*settings.daily_template), ("YYYY-MM-DD", "Templates/Day.md"));
     assert_eq!(settings.attachment_folder, "/Files");
     let starred = settings.starred.iter().filter_map(|note| session(&window).locate_file(*note)).map(|(_, path)| path);

@@ -20,6 +20,16 @@ fn indexed(bench: &Bench) -> Driven {
 }
 
 #[test]
+fn a_note_that_macos_has_named_is_found_as_keyboards_write_it() {
+    let bench = Bench::new(&[("A.md", "first\n"), ("\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}.md", "korean\n")]);
+    let mut window = indexed(&bench);
+    press(&mut window, CTRL, Key::P);
+    type_text(&mut window, "\u{d55c}\u{ae00}");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text == "korean\n"));
+}
+
+#[test]
 fn a_note_is_renamed_with_its_links_deleted_and_had_back() {
     let bench = Bench::new(FILES);
     let mut window = indexed(&bench);

@@ -170,12 +170,13 @@ fn an_embedded_list_shows_the_states_of_its_tasks() {
 
 #[test]
 fn small_elements_of_html_and_raised_and_lowered_words_are_drawn() {
-    let note = "Press <kbd>Ctrl</kbd>, <mark>mark</mark> <u>under</u> <small>small</small> <span>none</span>\n\n\
+    let note = "Press <kbd>Ctrl</kbd>, <mark>mark</mark> <u>under</u> <small>small</small> \
+                <span style=\"color: red\">red</span> <mark class=\"x\">lit</mark> <big>big</big>\n\n\
                 H~2~O is x^2^ and y<sup>3</sup>, a<sub>i</sub>, ~~gone~~<br>next\n\n\
                 | a |\n|---|\n| b<br>c |\n";
     let bench = Bench::new(&[("A.md", note)]);
     let window = bench.opened();
-    window.get_by_label("Press Ctrl, mark under small <span>none</span>");
+    window.get_by_label("Press Ctrl, mark under small red lit <big>big</big>");
     window.get_by_label("H2O is x2 and y3, ai, gone\nnext");
     assert!(window.query_by_label_contains("b\nc").is_some(), "a break in a table");
     assert_eq!(struck(&window), ["gone"]);

@@ -1,4 +1,5 @@
-//! Inline HTML elements that only change how text looks, and have no attributes. All other HTML is shown as source.
+//! Inline HTML elements that only change how text looks. Their attributes have no effect. All other HTML is shown as
+//! source.
 
 use super::RowRenderer;
 use std::ops::Range;
@@ -39,9 +40,13 @@ impl RowRenderer<'_> {
     pub(super) fn inline_html(&mut self, html: &str, range: Range<usize>) {
         let inner = html.strip_prefix('<').and_then(|html| html.strip_suffix('>')).unwrap_or("");
         let (closes, name) = inner.strip_prefix('/').map_or((false, inner), |name| (true, name));
-        let name = name.trim_end().trim_end_matches('/').trim_end().to_ascii_lowercase();
-        if name == "br" {
-            return self.push("\n", range, false);
+        let name = name.split(|letter: char| letter.is_whitespace() || letter == '/').next().unwrap_or_default();
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "br" => return self.push("\n", range, false),
+            // Only their attributes would have an effect.
+            "span" | "font" => return,
+            _ => {}
         }
         match HtmlElement::of(&name) {
             Some(element) if !closes => {

@@ -4,9 +4,12 @@ use text::task::CalendarDay;
 use ui::icons;
 
 /// Emoji of the Tasks plugin that stand before a day, and before the rule of a recurrence.
-const FIELD_MARKS: [(&str, &str); 7] = [
+const FIELD_MARKS: [(&str, &str); 10] = [
     ("📅", icons::CALENDAR),
+    ("📆", icons::CALENDAR),
+    ("🗓", icons::CALENDAR),
     ("⏳", icons::HOURGLASS),
+    ("⌛", icons::HOURGLASS),
     ("🛫", icons::ARROW_RIGHT),
     ("✅", icons::CHECK),
     ("➕", icons::PLUS),
@@ -64,6 +67,7 @@ mod tests {
         };
         assert_eq!(found("sow 📅 2026-11-20 #x"), Some(("📅", " 2026-11-20")));
         assert_eq!(found("⏳\u{fe0f}2026-11-20"), Some(("⏳\u{fe0f}", "2026-11-20")));
+        assert_eq!(found("sow 🗓\u{fe0f} 2026-11-20"), Some(("🗓\u{fe0f}", " 2026-11-20")));
         assert_eq!(found("🔁 every 2 weeks 📅 2026-11-20"), Some(("🔁", " every 2 weeks")));
         assert_eq!(found("✅ all done, ➕ 2026-01-02"), Some(("➕", " 2026-01-02")), "a mark alone is text");
         for text in ["", "📅", "📅 soon", "📅 2026-13-45", "📅 2026-1-é", "🔁 ", "2026-11-20"] {

@@ -76,10 +76,10 @@ impl BackgroundJobs {
 
 /// Says what was taken over from a vault.
 fn changes_text(before: &Settings, now: &Settings) -> String {
-    let (daily, templates) = (&now.daily_folder, &now.templates);
+    let place = |folder: &str| if folder.is_empty() { "the volume's own folder".to_owned() } else { folder.to_owned() };
+    let (daily, templates) = (place(&now.daily_folder), place(&now.templates));
     let mut text = format!(
-        "As in Obsidian, daily notes go to {daily}, and templates are in {templates}. To change that, see Settings, \
-         Notes and files."
+        "As in Obsidian, daily notes go to {daily}, and templates are in {templates}. See Settings, Notes and files."
     );
     let keys = now.keys.iter().filter(|(command, keys)| before.keys.get(*command) != Some(*keys)).count();
     for (count, thing, done) in [

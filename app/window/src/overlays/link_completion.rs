@@ -7,7 +7,7 @@ use egui::accesskit::Role;
 use egui::{Area, Id, Order, Sense, pos2, vec2};
 use engine::{Session, Volume};
 use store::DocId;
-use text::links::without_md_extension;
+use text::links::{fold_name, without_md_extension};
 use text::outline::LinkKind;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, paint_clipped_text, set_accessible_name};
@@ -93,15 +93,16 @@ pub(crate) fn offers(session: &Session, volume: &Volume, own: DocId, query: &str
         };
         return fits.take(MAX_LINK_SUGGESTIONS).map(offer).collect();
     }
-    let recent = &session.settings().recent;
+    let (recent, wanted) = (&session.settings().recent, fold_name(query));
     let mut best: Vec<((usize, usize, usize), &str, DocId)> = Vec::new();
     for (path, row) in &volume.files {
         if !row.kind.is_text() || row.id == own {
             continue;
         }
         let stem = without_md_extension(path);
-        let name = stem.rsplit('/').next().unwrap_or(stem);
-        let Some(found) = rank(name, query).or_else(|| rank(stem, query).map(|rank| rank + 10)) else { continue };
+        let plain = if stem.is_ascii() { std::borrow::Cow::Borrowed(stem) } else { fold_name(stem).into() };
+        let name = plain.rsplit('/').next().unwrap_or(&plain);
+        let Some(found) = rank(name, &wanted).or_else(|| rank(&plain, &wanted).map(|rank| rank + 10)) else { continue };
         let newest = recent.iter().position(|recent| *recent == row.id).unwrap_or(recent.len());
         let key = (found, newest, name.len());
         if best.len() == MAX_LINK_SUGGESTIONS && best.last().is_some_and(|(worst, ..)| *worst <= key) {
@@ -123,8 +124,7 @@ pub(crate) fn offers(session: &Session, volume: &Volume, own: DocId, query: &str
     let query = query.trim();
     let known = offers.iter().any(|offer| offer.name.eq_ignore_ascii_case(query));
     if !query.is_empty() && !known && volume.links.resolve(own, LinkKind::Wiki, query).is_none() {
-        let about = "new note".to_owned();
-        offers.push(LinkSuggestion { name: query.to_owned(), about, insert: query.to_owned() });
+        offers.push(LinkSuggestion { name: query.to_owned(), about: "new note".to_owned(), insert: query.to_owned() });
     }
     offers
 }

@@ -258,10 +258,10 @@ impl GraphPage {
 
     /// Updates which notes match the filter, once per change rather than in each frame.
     fn find_notes(&mut self) {
-        let words = self.filter.trim().to_lowercase();
+        let words = text::links::fold_name(self.filter.trim());
         self.found.clear();
         if !words.is_empty() {
-            self.found.extend(self.nodes.iter().map(|(_, name)| name.to_lowercase().contains(&words)));
+            self.found.extend(self.nodes.iter().map(|(_, name)| text::links::fold_name(name).contains(&words)));
         }
     }
 

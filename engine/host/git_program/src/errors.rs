@@ -130,7 +130,7 @@ pub enum GitProgramError {
     /// The repository belongs to another user.
     #[error(
         "The repository belongs to another user. `git config --global --add safe.directory {}` trusts it.",
-        folder.display()
+        vcs::shell_word(&folder.display().to_string())
     )]
     Owner {
         /// The folder.

@@ -356,10 +356,9 @@ fn collect_hashtags(line: &str, tags: &mut BTreeSet<String>) {
         if before.is_some_and(|c| !c.is_whitespace() && c != '(') {
             continue;
         }
-        let rest = &line[at + 1..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c))).unwrap_or(rest.len());
-        let tag = rest[..end].trim_end_matches(['/', '-']);
-        if tag.chars().any(char::is_alphabetic) {
+        let tag = markdown::tag_name(&line[at + 1..]).trim_end_matches(['/', '-']);
+        let is_named = tag.chars().any(|letter| letter.is_alphabetic() || !letter.is_ascii());
+        if is_named && !markdown::is_in_html_tag(line, at) {
             tags.insert(tag.to_lowercase());
         }
     }
@@ -398,6 +397,7 @@ mod tests {
         assert_eq!(note.tags, ["one", "tag", "two/b"]);
         assert!(note.passages[0].todo && !note.passages[0].done);
         assert_eq!(read("---\ntags:\n  - a\n  - b\nx: y\n---\n").tags, ["a", "b"]);
+        assert_eq!(read("<b style=\"color: #fff\">#a</b> #🌱\n").tags, ["🌱"]);
         assert_eq!(read("text\n## Second\n# First\n").title, "First");
         assert_eq!(read("").title, "Some name");
         assert_eq!(read("").passages.len(), 1);

@@ -304,6 +304,9 @@ impl RepositoryFolder {
         let file = self.top.join(self.repository_path(path)?);
         let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {path}")));
         let Ok(meta) = file.symlink_metadata() else { return Ok(None) };
+        if meta.is_symlink() {
+            return refuse("it's a link, and these are changed only with Git itself");
+        }
         if !meta.is_file() || meta.len() > crate::MAX_COMMIT_FILE_BYTES {
             return refuse("it isn't a regular file of at most 100 MB");
         }

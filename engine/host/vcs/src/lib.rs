@@ -28,6 +28,7 @@ mod reads;
 mod renames;
 mod repository_folder;
 mod revisions;
+mod shell_word;
 mod staged_changes;
 mod text_merge;
 mod tool_text;
@@ -59,6 +60,7 @@ pub use repository_folder::{
     Commit, MAX_COMMIT_FILE_BYTES, MAX_COMMIT_MESSAGE_BYTES, MAX_STATUS_FILES, RepositoryFolder,
 };
 pub use revisions::CommitRange;
+pub use shell_word::shell_word;
 pub use text_merge::{MergeSide, TextConflict, merge_texts};
 pub use tool_text::describe_branch;
 
@@ -90,7 +92,7 @@ impl RepositoryFolder {
             ErrorCode::NotFound => VcsError::None(folder.clone()),
             ErrorCode::Owner => VcsError::Refused(format!(
                 "the repository belongs to another user; `git config --global --add safe.directory {}` trusts it",
-                trusted_folder(&folder).display()
+                shell_word(&trusted_folder(&folder).display().to_string())
             )),
             _ => VcsError::from(error),
         })?;

@@ -4,6 +4,7 @@ use crate::reads::{BlameLine, BlameSpan, MAX_BLAME_FILE_BYTES, describe};
 use crate::renames::NewFile;
 use crate::{Commit, RepositoryFolder, VcsError};
 use git2::{Blob, DiffOptions, ErrorClass, ObjectType, Oid, Patch};
+use std::borrow::Cow;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ impl RepositoryFolder {
     /// Returns the commit of each line of a file as it is now.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if the file isn't committed, isn't text, or has over [`MAX_BLAME_FILE_BYTES`].
+    /// Returns [`VcsError::Refused`] if the file isn't committed, or has over [`MAX_BLAME_FILE_BYTES`].
     pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
         let inside = self.repository_path(path)?;
         let file = self.top.join(&inside);
@@ -74,8 +75,10 @@ impl RepositoryFolder {
         if !real.starts_with(&self.top) {
             return Err(VcsError::Refused(format!("a link on the way leads elsewhere: {path}")));
         }
-        let text = std::fs::read_to_string(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
-        let ids = self.line_commits(&inside, path, &text)?;
+        let bytes = std::fs::read(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
+        let ids = self.line_commits(&inside, path, &bytes)?;
+        // Like a diff, this shows what isn't UTF-8 with replacements: the lines are the same.
+        let text = String::from_utf8_lossy(&bytes);
         let commits = self.described(&ids)?;
         let line = |(at, (text, id)): (usize, (&str, &Option<Oid>))| {
             let commit = id.and_then(|id| commits.get(&id));
@@ -99,7 +102,7 @@ impl RepositoryFolder {
         if text.len() as u64 > MAX_BLAME_FILE_BYTES {
             return Err(VcsError::Refused(format!("it has more than 4 MB: {path}")));
         }
-        let ids = self.line_commits(&self.repository_path(path)?, path, text)?;
+        let ids = self.line_commits(&self.repository_path(path)?, path, text.as_bytes())?;
         let commits = self.described(&ids)?;
         let same = ids.chunk_by(|one, other| one == other);
         let span = |ids: &[Option<Oid>]| BlameSpan {
@@ -118,7 +121,7 @@ impl RepositoryFolder {
     }
 
     /// Returns the commit of each line of a text that is a newer version of a file; `None` if a line isn't committed.
-    fn line_commits(&self, inside: &str, path: &str, text: &str) -> Result<Vec<Option<Oid>>, VcsError> {
+    fn line_commits(&self, inside: &str, path: &str, text: &[u8]) -> Result<Vec<Option<Oid>>, VcsError> {
         let uncommitted = || VcsError::Refused(format!("the file isn't committed yet: {path}"));
         let Some(head) = self.head_commit()? else { return Err(uncommitted()) };
         let (inside, tree) = (Path::new(inside), head.tree()?);
@@ -128,21 +131,25 @@ impl RepositoryFolder {
             None => {
                 let index = self.repository.index()?;
                 let staged = index.get_path(inside, 0).ok_or_else(uncommitted)?;
-                let file = NewFile { path: inside, blob: staged.id, content: Some(text.as_bytes()) };
+                let file = NewFile { path: inside, blob: staged.id, content: Some(text) };
                 let old = self.find_unstaged_path(&tree, &file)?.ok_or_else(uncommitted)?;
                 let blob = self.file_blob(&head, &old)?.ok_or_else(uncommitted)?;
                 (old, blob)
             }
         };
-        let mut found = vec![None; line_count(text.as_bytes())];
+        let mut found = vec![None; line_count(text)];
         let committed = self.repository.find_blob(blob)?;
         // In the folder, the line ends may be those of another system.
-        let plain = match text.contains("\r\n") && !committed.content().contains(&b'\r') {
-            true => text.replace("\r\n", "\n"),
-            false => text.to_owned(),
+        let is_converted = text.contains(&b'\r') && !committed.content().contains(&b'\r');
+        let ends = |at: usize| text.get(at) == Some(&b'\r') && text.get(at + 1) == Some(&b'\n');
+        let plain: Cow<'_, [u8]> = match is_converted {
+            true => {
+                Cow::Owned((0..text.len()).filter(|at| !ends(*at)).filter_map(|at| text.get(at).copied()).collect())
+            }
+            false => Cow::Borrowed(text),
         };
         let all: Vec<TracedLine> = (0..found.len()).map(|line| (line, line)).collect();
-        let (committed_lines, _) = split_lines(&same_lines(committed.content(), plain.as_bytes())?, all);
+        let (committed_lines, _) = split_lines(&same_lines(committed.content(), &plain)?, all);
         let mut queue = BlameQueue::default();
         let until = Instant::now() + RENAME_SEARCH_TIMEOUT;
         queue.push(&head, &old_path, committed_lines);

@@ -2,6 +2,8 @@
 //! exports share this parser; it knows no fonts and no HTML.
 
 use super::limits::parse;
+use super::table_links::without_escape;
+use super::tag_name;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Tag, TagEnd};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -282,7 +284,7 @@ fn join_text_events<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) ->
             Event::InlineMath(_) if text[range.end..].starts_with(|next: char| next.is_ascii_digit()) => {
                 Event::Text(CowStr::from(&text[range.clone()]))
             }
-            event => event,
+            event => without_escape(event),
         };
         let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
         if is_source
@@ -606,9 +608,7 @@ pub fn tag_length(text: &str, at: usize) -> Option<usize> {
     if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '[' | '{' | ',' | ';' | '"')) {
         return None;
     }
-    let rest = &text[at + 1..];
-    let length = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '/')).unwrap_or(rest.len());
-    let name = rest[..length].trim_end_matches(['/', '-']);
+    let name = tag_name(&text[at + 1..]).trim_end_matches(['/', '-']);
     // "#1" is a number, not a tag.
     (!name.starts_with('/') && name.chars().any(|c| !c.is_ascii_digit() && c != '/')).then_some(name.len())
 }

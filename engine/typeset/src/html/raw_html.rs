@@ -1,4 +1,4 @@
-//! Sanitizes raw HTML in notes: a few elements without attributes are kept, and everything else is shown as text.
+//! Sanitizes raw HTML in notes: a few elements are kept without their attributes, and everything else is shown as text.
 
 use super::escape_html;
 
@@ -9,6 +9,9 @@ const ALLOWED_ELEMENTS: &[&str] = &[
 ];
 /// Allowed elements without an end tag.
 const VOID_ELEMENTS: &[&str] = &["br", "wbr"];
+
+/// Elements that are left out, since only their attributes would have an effect.
+const PLAIN_ELEMENTS: &[&str] = &["center", "div", "font", "span"];
 
 /// The open elements of raw HTML.
 #[derive(Default)]
@@ -43,7 +46,10 @@ impl RawHtml {
 
     fn sanitize_element(&mut self, inner: &str) -> Option<String> {
         let (closing, name) = inner.strip_prefix('/').map_or((false, inner), |name| (true, name));
-        let name = name.trim().trim_end_matches('/').trim_end().to_ascii_lowercase();
+        let name = name.split(|letter: char| letter.is_whitespace() || letter == '/').next()?.to_ascii_lowercase();
+        if PLAIN_ELEMENTS.contains(&name.as_str()) {
+            return Some(String::new());
+        }
         let known = ALLOWED_ELEMENTS.iter().find(|known| **known == name)?;
         if VOID_ELEMENTS.contains(known) {
             return Some(if closing { String::new() } else { format!("<{known}>") });
@@ -87,7 +93,10 @@ mod tests {
             out + &raw.close_all()
         };
         assert_eq!(write("<kbd>a</kbd><BR/>&amp;"), "<kbd>a</kbd><br>&amp;");
-        assert_eq!(write("<b onclick=x>a"), "&lt;b onclick=x&gt;a");
+        assert_eq!(write("<b onclick=x>a"), "<b>a</b>");
+        assert_eq!(write("<mark style=\"a\">b</mark><br class=c />"), "<mark>b</mark><br>");
+        assert_eq!(write("<span style=\"color: red\">a</span><font/>b< b>"), "ab&lt; b&gt;");
+        assert_eq!(write("<b title=\"<script>\">a</b>"), "<b>&quot;&gt;a</b>");
         assert_eq!(write("<script>a</script>"), "&lt;script&gt;a&lt;/script&gt;");
         assert_eq!(write("<u>a<b>c</u>"), "<u>a<b>c</b></u>");
         assert_eq!(write("<!-- <b> -->x<!-- y"), "x");

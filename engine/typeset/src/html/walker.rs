@@ -3,7 +3,7 @@
 use super::raw_html::RawHtml;
 use super::{
     MAX_HTML_EMBED_DEPTH, PageContext, cell_at, drawing_html, escape_html, failure_html, heading_slug, outputs_html,
-    picture_html,
+    picture_html, split_picture_width,
 };
 use crate::failure::EmbedStack;
 use crate::highlight::{self, CodeHue};
@@ -373,7 +373,9 @@ impl<'a> HtmlWalker<'a> {
     /// Returns the target of a link to a note of the volume.
     fn resolve_note_link(&self, target: &str) -> Option<String> {
         let (note, part) = dialect::split_wiki_target(target);
-        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading_slug(part) });
+        // Of `#A#B`, B below A, the page has the last one.
+        let heading = |part: &str| heading_slug(part.rsplit('#').next().unwrap_or(part));
+        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading(part) });
         match (note, part) {
             ("", part) => part.map(|part| format!("#{part}")),
             (note, None) => self.around.resolve_link(note),
@@ -484,10 +486,9 @@ impl<'a> HtmlWalker<'a> {
         let Some((at, target, wiki)) = self.image.take() else { return };
         let out = self.output();
         let words = strip_tags(&out.split_off(at.min(out.len())));
-        // `![[picture.png|300]]` gives a width, but the page uses its own.
-        let sized = wiki && words.split('x').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
-        let alt = if sized || (wiki && words == target) { "" } else { words.as_str() };
-        if let Some(image) = self.around.read_picture(&target).and_then(|bytes| picture_html(&bytes, alt)) {
+        let (alt, width) = split_picture_width(&words);
+        let alt = if wiki && alt == target { "" } else { alt };
+        if let Some(image) = self.around.read_picture(&target).and_then(|bytes| picture_html(&bytes, alt, width)) {
             self.push_html(&image);
             return;
         }
