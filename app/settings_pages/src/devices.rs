@@ -144,7 +144,7 @@ impl DeviceSettings {
         changes: &mut Vec<SettingsChange>,
     ) {
         let about = match self.is_wrong_key {
-            true => "That is no key. Enter the 16 digits that the device shows in its own settings, at This device.",
+            true => "That is no key. Enter the 16 digits that the device shows in its settings, at This device.",
             false => {
                 "Runs that this device sends over a hub work here, with your models. Its rules say what they may do, so \
                  enter only keys of your own devices, as their settings show them."

@@ -513,7 +513,9 @@ impl FilesState {
                 }
                 volume.links.set_path(id, path);
                 if *from == FileLocation::Trash {
-                    volume.unindexed.insert(id);
+                    if row.kind == FileKind::Note {
+                        volume.unindexed.insert(id);
+                    }
                     self.moves.trash.remove(&id);
                     writes.push(RowWrite::Meta { key: format!("{TRASH_KEY_PREFIX}{id}"), value: None });
                 }

@@ -316,8 +316,8 @@ fn repeatable_calls(lived: &CompletedRun<'_>) -> Result<Vec<CompletedCall>, Trac
     Ok(calls)
 }
 
-/// Adds what a step expects of the file with this path, and what it leaves. `there`: whether the file is there after the
-/// run; `made`: the files that earlier steps create.
+/// Adds what a step expects of the file with this path, and what it leaves. `there`: whether the file is there after
+/// the run; `made`: the files that earlier steps create.
 fn add_path_conditions(
     step: &mut TraceStep,
     call: &CompletedCall,
