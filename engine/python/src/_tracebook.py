@@ -150,6 +150,11 @@ def exit(code=None):
     raise SystemExit(code)
 
 
+def get_ipython():
+    """There is no shell of IPython's."""
+    return None
+
+
 def help(*subject):
     """Print what is known about an object, or about what a text names."""
     import pydoc
@@ -264,6 +269,18 @@ def _json(value):
     return json.dumps(value, default=str)
 
 
+def shows_all():
+    """Returns whether a cell set IPython's shell to show all expressions of cells, not only the last."""
+    module = sys.modules.get("IPython.core.interactiveshell")
+    return module is not None and module.InteractiveShell.ast_node_interactivity == "all"
+
+
+def show(value):
+    """Shows the value of an expression before the last."""
+    if value is not None:
+        kernel.display(*bundle(value))
+
+
 def finish(value):
     """Shows the figures that a cell drew. Returns whether its value needs no display of its own."""
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -350,6 +367,8 @@ def explain(error):
     for name in _OURS:
         if name in sys.modules:
             hidden.add(sys.modules[name].__getattr__.__code__.co_filename)
+    if "_tracebook_commands" in sys.modules:
+        hidden.add(sys.modules["_tracebook_commands"].refuse.__code__.co_filename)
     cut = _shorten(error)
     report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
     parts = [report]
@@ -393,6 +412,6 @@ sys.argv = [""]
 # No program can be started as Python: `sys.executable` would be the notebook program itself.
 sys.executable = sys._base_executable = ""
 
-for _name in (display, exit, help, input, progress, table):
+for _name in (display, exit, get_ipython, help, input, progress, table):
     setattr(builtins, _name.__name__, _name)
 builtins.quit = exit
