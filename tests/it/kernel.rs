@@ -219,6 +219,17 @@ fn says_what_it_is() {
 }
 
 #[test]
+fn files_are_read_and_written_as_utf_8() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("names.csv"), "Zoë,日本\n").expect("written");
+    let kernel = &mut Kernel::start_in(folder.path());
+    check(kernel, "open('names.csv').read()", "[1] 'Zoë,日本\\n'\nok");
+    check(kernel, "import csv\nlist(csv.reader(open('names.csv')))", "[2] [['Zoë', '日本']]\nok");
+    check(kernel, "import pathlib\npathlib.Path('new.txt').write_text('ü')", "[3] 1\nok");
+    assert_eq!(std::fs::read(folder.path().join("new.txt")).expect("read"), "ü".as_bytes());
+}
+
+#[test]
 fn the_last_expression_has_a_value() {
     let kernel = &mut Kernel::start();
     check(kernel, "1 + 1", "[1] 2\nok");

@@ -439,19 +439,24 @@ def _run_ipython(cells, module):
     module.version_info = (9, 0, 0, "")
     module.get_ipython = _get_ipython
 
+    _bring_along(module, ("core", "display", "lib"))
+
+
+def _bring_along(module, names):
+    """Makes modules below this one known, as `import IPython` does."""
+
     def __getattr__(name):
         import importlib
 
-        if name not in ("core", "display", "lib"):
-            raise AttributeError(f"module 'IPython' has no attribute {name!r}")
-        return importlib.import_module(f"IPython.{name}")
+        if name not in names:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{module.__name__}.{name}")
 
-    # `import IPython` brings these modules along.
     module.__getattr__ = __getattr__
 
 
 def _run_ipython_package(cells, module):
-    pass
+    _bring_along(module, ("display", "getipython", "interactiveshell"))
 
 
 def _run_getipython(cells, module):
@@ -524,6 +529,8 @@ class Cells:
         self.walls = ""
         # Added to the error of a cell whose import failed; `{package}` is the package's name.
         self.advice = "this Python doesn't have the package {package}"
+        # Added to errors whose messages don't say what to do: the start of the message, and what is added.
+        self.hints = ()
         # Called where our own code ends: raises KeyboardInterrupt for an interrupt that arrived meanwhile.
         self.check = lambda: None
         # Called with the cell's value (None after an error) before it's shown. If one returns true, the value isn't
@@ -954,6 +961,9 @@ class Cells:
             top = error.name.partition(".")[0]
             advice = self.advice.replace("{package}", _PACKAGES.get(top, top))
             words = report._str = f"{words} ({advice})"
+        for start, hint in self.hints:
+            if words.startswith(start):
+                words = report._str = f"{words} ({hint})"
         lines = "".join(report.format()).splitlines()
         if len(lines) > _TRACEBACK_LIMIT:
             head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2

@@ -314,6 +314,8 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
     let mut settings = Settings::default();
     // A Python that is installed on the machine must not affect cells.
     settings.isolated = true;
+    // Otherwise files are read and written as ASCII: this process never chooses a locale.
+    settings.utf8_mode = 1;
     settings.ignore_environment = true;
     settings.import_site = false;
     settings.user_site_directory = false;

@@ -10,14 +10,13 @@ _MODULES = {
     "beautifulsoup4": "bs4",
     "opencv-python": "cv2",
     "pillow": "PIL",
-    "pip": "sys",
     "python-dateutil": "dateutil",
     "pyyaml": "yaml",
     "scikit-image": "skimage",
     "scikit-learn": "sklearn",
-    "setuptools": "sys",
-    "wheel": "sys",
 }
+# Packages that only install others, which isn't done here.
+_INSTALLERS = ("pip", "setuptools", "wheel")
 # Longest text of a value in a list of variables, in characters.
 _VALUE_LIMIT = 60
 
@@ -43,13 +42,15 @@ def _is_there(package):
     if named is None:
         return False
     name = named[1].lower()
+    if name in _INSTALLERS:
+        return True
     try:
         if importlib.util.find_spec(_MODULES.get(name, name.replace("-", "_").replace(".", "_"))) is not None:
             return True
         from importlib.metadata import distribution
 
         return distribution(name) is not None
-    except (ImportError, ValueError):
+    except Exception:  # it isn't found, or what looks for it fails
         return False
 
 
