@@ -229,6 +229,24 @@ fn files_are_read_and_written_as_utf_8() {
     assert_eq!(std::fs::read(folder.path().join("new.txt")).expect("read"), "ü".as_bytes());
 }
 
+#[cfg(unix)]
+#[test]
+fn time_zones_are_those_of_the_system() {
+    if !std::path::Path::new("/usr/share/zoneinfo/Europe/Paris").exists() {
+        return;
+    }
+    let code = "import datetime, zoneinfo\n\
+                datetime.datetime(2020, 7, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Paris')).utcoffset()";
+    check(&mut Kernel::start(), code, "[1] datetime.timedelta(seconds=7200)\nok");
+}
+
+#[test]
+fn no_package_is_advised_for_a_part_of_the_standard_library() {
+    let error = Kernel::start().run("import ctypes");
+    assert!(error.starts_with("ModuleNotFoundError: No module named '_ctypes' (the built-in Python"), "{error}");
+    assert!(error.contains("`tracebook kernels env NOTE`)") && !error.contains("--add"), "{error}");
+}
+
 #[test]
 fn the_last_expression_has_a_value() {
     let kernel = &mut Kernel::start();

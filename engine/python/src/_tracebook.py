@@ -36,6 +36,10 @@ _IN_SCIENCE = (
     "(`tracebook kernels install science` brings it), or make an environment with "
     "`tracebook kernels env NOTE --add {name}`"
 )
+_STANDARD = (
+    "the built-in Python doesn't have this part of the standard library; an environment does: "
+    "`tracebook kernels env NOTE`"
+)
 # Package names in the package index, where they differ from the module's name.
 _PACKAGES = {
     "PIL": "pillow",
@@ -390,6 +394,8 @@ def explain(error):
     if isinstance(error, ModuleNotFoundError) and _lacks(error.name):
         top = error.name.partition(".")[0]
         words = _IN_SCIENCE if top in _SCIENCE else _OTHERS
+        if top in sys.stdlib_module_names:
+            words = _STANDARD
         report._str = f"{report._str} ({words.format(name=_PACKAGES.get(top, top))})"
     lines = "".join(report.format()).splitlines()
     if cut:
@@ -404,6 +410,14 @@ def explain(error):
         words = words.replace(error.filename, _shown(error.filename))
     return type(error).__name__, words[:_WORDS_LIMIT], lines
 
+
+try:
+    import posix
+
+    # Where `zoneinfo` finds time zones. Builds of CPython know this from their configuration.
+    posix.environ.setdefault(b"PYTHONTZPATH", b"/usr/share/zoneinfo")
+except ImportError:  # on Windows, no folder has them
+    pass
 
 sys.stdout = sys.__stdout__ = _Output("<stdout>", kernel.write_stdout)
 sys.stderr = sys.__stderr__ = _Output("<stderr>", kernel.write_stderr)

@@ -529,6 +529,8 @@ class Cells:
         self.walls = ""
         # Added to the error of a cell whose import failed; `{package}` is the package's name.
         self.advice = "this Python doesn't have the package {package}"
+        # Added instead if it's a part of the standard library, which no package brings.
+        self.lacks = "this Python is built without this part of its standard library"
         # Added to errors whose messages don't say what to do: the start of the message, and what is added.
         self.hints = ()
         # Called where our own code ends: raises KeyboardInterrupt for an interrupt that arrived meanwhile.
@@ -960,6 +962,8 @@ class Cells:
         if isinstance(error, ModuleNotFoundError) and self.advice and _lacks(error.name):
             top = error.name.partition(".")[0]
             advice = self.advice.replace("{package}", _PACKAGES.get(top, top))
+            if top in getattr(sys, "stdlib_module_names", ()):
+                advice = self.lacks
             words = report._str = f"{words} ({advice})"
         for start, hint in self.hints:
             if words.startswith(start):

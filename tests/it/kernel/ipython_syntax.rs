@@ -166,6 +166,7 @@ fn science_shows_lists_of_formulas_and_says_that_it_has_no_threads() {
     let note = "```python\nfrom sympy import *\ninit_printing()\nx = symbols('x')\nsolve(x**2 - 2, x)\n```\n\n\
                 ```python\n[1, 'a']\n```\n\n\
                 ```python\nimport threading\nthreading.Thread(target=print).start()\n```\n\n\
+                ```python\nimport ssl\n```\n\n\
                 ```python\n%pylab inline\nmean(array([1, 3])), randn(2).shape, max(1, 2)\n```\n";
     let house = House::with(&[("a.md", note)]);
     let mut command = house.command(&["run", "a.md", "--kernel", "science", "--json", "--timeout", "0"]);
@@ -180,5 +181,7 @@ fn science_shows_lists_of_formulas_and_says_that_it_has_no_threads() {
     assert!(of_cell(2)["data"]["text/latex"].is_null());
     let words = of_cell(3)["evalue"].as_str().expect("an error");
     assert!(words.starts_with("can't start new thread (Science has no threads; "), "{words}");
-    assert!(of_cell(4).to_string().contains("(2,), 2)"), "{lines:?}");
+    let words = of_cell(4)["evalue"].as_str().expect("an error");
+    assert!(words.contains("'_ssl'") && words.contains("Science doesn't have this part"), "{words}");
+    assert!(of_cell(5).to_string().contains("(2,), 2)"), "{lines:?}");
 }
