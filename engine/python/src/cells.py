@@ -426,6 +426,7 @@ def _modules():
 
 
 def _run_commands(cells, module):
+    module._cells = cells
     _run_source(module, _COMMANDS_SOURCE)
 
 

@@ -75,6 +75,58 @@ def run(names, inside, path, words):
             names.update({name: value for name, value in scope.items() if not name.startswith("__")})
 
 
+class Captured:
+    """What a cell with `%%capture` printed and displayed."""
+
+    def __init__(self, stdout, stderr, outputs, send):
+        self.stdout, self.stderr, self.outputs, self._send = stdout, stderr, outputs, send
+
+    def show(self):
+        """Prints and displays it again."""
+        sys.stdout.write(self.stdout)
+        sys.stderr.write(self.stderr)
+        for output in self.outputs:
+            self._send(*output)
+
+    __call__ = show
+
+    def __str__(self):
+        return self.stdout
+
+
+def capture(names, words, body):
+    """Runs the body of a cell and keeps what it prints and displays, under a name if `words` has one."""
+    import io
+
+    if "_cells" in globals():
+        owner, attribute, hooks = _cells, "_tell", list(_cells.after_cell)
+    else:
+        import _tracebook
+        import _tracebook_kernel
+
+        owner, attribute, hooks = _tracebook_kernel, "display", [_tracebook.finish]
+    words = words.split()
+    out, err, outputs = io.StringIO(), io.StringIO(), []
+    before, send = (sys.stdout, sys.stderr), getattr(owner, attribute)
+    code = compile(body, sys._getframe(1).f_code.co_filename, "exec", dont_inherit=True)
+    sys.stdout = sys.stdout if "--no-stdout" in words else out
+    sys.stderr = sys.stderr if "--no-stderr" in words else err
+    if "--no-display" not in words:
+        setattr(owner, attribute, lambda *output: outputs.append(output))
+    try:
+        exec(code, names)
+    finally:
+        try:
+            for hook in hooks:
+                hook(None)
+        finally:
+            sys.stdout, sys.stderr = before
+            setattr(owner, attribute, send)
+    for name in words:
+        if not name.startswith("-"):
+            names[name] = Captured(out.getvalue(), err.getvalue(), outputs, send)
+
+
 def pylab(names):
     """Adds the names of numpy and pyplot, as programs of the time before `import numpy as np` expect them."""
     import matplotlib

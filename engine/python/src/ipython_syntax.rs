@@ -326,6 +326,10 @@ fn whole_cell(head: &str, body: &str, line: usize) -> String {
             return format!("{}# %%{head}\n{}", "\n".repeat(line), plain_python(body));
         }
         "timeit" if !body.trim().is_empty() => timed(body, without_options(rest)),
+        "capture" => {
+            let body = format!("{}{}", "\n".repeat(line + 1), plain_python(body));
+            called("capture", &[rest, body.as_str()], "globals()")
+        }
         "html" | "HTML" => shown("HTML"),
         "javascript" | "js" => shown("Javascript"),
         "markdown" => shown("Markdown"),

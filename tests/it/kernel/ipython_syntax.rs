@@ -70,6 +70,14 @@ fn check_programs(kernel: &mut Kernel, folder: &std::path::Path) {
     assert!(names.contains("given\there") && names.ends_with("ok"), "{names}");
     let timed = kernel.run("%%timeit -n 3 numbers = [1]\nlen(numbers)");
     assert!(timed.contains(" loops, ") && timed.ends_with("ok"), "{timed}");
+    let captured =
+        "%%capture kept --no-stderr\nimport sys\nprint('out')\nsys.stderr.write('err')\ndisplay('shown')\nmade = 1";
+    assert_eq!(kernel.run(captured), "stderr err\nok");
+    assert_eq!(kernel.run("kept.stdout, made, len(kept.outputs)"), "[9] ('out\\n', 1, 1)\nok");
+    assert_eq!(kernel.run("kept.show()"), "stdout out\n\ndisplay {\"text/plain\":\"'shown'\"}\nok");
+    let failed = kernel.run("%%capture\nprint('lost')\n1 / 0");
+    assert!(failed.starts_with("ZeroDivisionError") && failed.contains("File \"cell 2\", line 3"), "{failed}");
+    assert_eq!(kernel.run("print('seen')"), "stdout seen\n\nok");
     assert!(kernel.run("%reset -f\n1").ends_with("1\nok"));
     assert!(kernel.run("given").starts_with("NameError"));
 
@@ -78,11 +86,11 @@ fn check_programs(kernel: &mut Kernel, folder: &std::path::Path) {
     let all = kernel.run("x = 1\nx\nx + 1;\nif x:\n    5\n'a'\n(x,\n 2)\nx + 3");
     let shown =
         ["display {\"text/plain\":\"1\"}", "display {\"text/plain\":\"'a'\"}", "display {\"text/plain\":\"(1, 2)\"}"];
-    assert_eq!(all, format!("{}\n[11] 4\nok", shown.join("\n")));
+    assert_eq!(all, format!("{}\n[16] 4\nok", shown.join("\n")));
     let failed = kernel.run("x\n1 / 0");
     assert!(failed.contains("ZeroDivisionError") && failed.contains("File \"cell 2\", line 2"), "{failed}");
     assert_eq!(kernel.run(&format!("{shell} = 'last_expr'")), "ok");
-    assert_eq!(kernel.run("x\nx"), "[14] 1\nok");
+    assert_eq!(kernel.run("x\nx"), "[19] 1\nok");
 
     let shown = kernel.run(
         "import IPython\nfrom IPython.display import Audio, Code, FileLink, IFrame, Image, display, display_html\n\
