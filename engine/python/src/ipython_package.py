@@ -1,6 +1,4 @@
-"""IPython for cells of the built-in Python: `IPython.display`, which is `ipython.py` beside this file, and what notebooks
-set of the shell.
-"""
+"""IPython for cells of the built-in Python: `IPython.display`, which is `ipython.py`, and what notebooks set of the shell."""
 
 import builtins as _builtins
 import sys as _sys

@@ -53,8 +53,8 @@ fn check_syntax(kernel: &mut Kernel, folder: &std::path::Path) {
 /// Runs what notebooks guard, set up and start.
 fn check_programs(kernel: &mut Kernel, folder: &std::path::Path) {
     let guarded = kernel.run(
-        "import sys\nif 'google.colab' in sys.modules or 'google.colab' in str(get_ipython()):\n    !pip install nothing\n\
-         \u{20}   files = !ls\n    %lsmagic\nelse:\n    here = 1\nhere",
+        "import sys\nif 'google.colab' in sys.modules or 'google.colab' in str(get_ipython()):\n    \
+         !pip install nothing\n    files = !ls\n    %lsmagic\nelse:\n    here = 1\nhere",
     );
     assert_eq!(guarded, "[1] 1\nok");
     let reached = kernel.run("try:\n    import nothing_such\nexcept ImportError:\n    !pip install nothing-such");
