@@ -308,7 +308,9 @@ class _Finder:
         if name in self._stand_in and not self._has_ipython():
             return self._spec(name, self._stand_in[name])
         if name == "IPython.core.display_functions" and self._has_ipython():
-            return self._patched(name, path)
+            return self._patched(name, path, self._show_in_note)
+        if name == "asyncio.unix_events" and sys.platform == "wasi":
+            return self._patched(name, path, _wait_without_sockets)
         return None
 
     def _spec(self, name, run):
@@ -332,12 +334,12 @@ class _Finder:
                 return spec
         return None
 
-    def _patched(self, name, path):
-        """Returns the spec of IPython's own module, patched: without its shell, its functions would only print."""
+    def _patched(self, name, path, patch):
+        """Returns the spec of another finder's module, which `patch` changes after it was run."""
         spec = self._elsewhere(name, path)
         if spec is None or spec.loader is None:
             return spec
-        loader, cells = spec.loader, self._cells
+        loader = spec.loader
 
         class Loader:
             def create_module(self, spec):
@@ -345,13 +347,17 @@ class _Finder:
 
             def exec_module(self, module):
                 loader.exec_module(module)
-                module.display = cells.display
-                module.update_display = cells.update_display
-                module.clear_output = cells.clear_output
-                module.publish_display_data = cells.publish
+                patch(module)
 
         spec.loader = Loader()
         return spec
+
+    def _show_in_note(self, module):
+        """Replaces IPython's own functions: without its shell, they would only print."""
+        module.display = self._cells.display
+        module.update_display = self._cells.update_display
+        module.clear_output = self._cells.clear_output
+        module.publish_display_data = self._cells.publish
 
     def create_module(self, spec):
         return None
@@ -1045,13 +1051,26 @@ def _interactivity():
 
 
 def _new_loop():
-    """Returns a new event loop. Without sockets (in WebAssembly), it can wait only for time to pass."""
+    """Returns a new event loop."""
     import asyncio
 
     try:
         return asyncio.new_event_loop()
     except (OSError, AttributeError, ImportError, NotImplementedError, RuntimeError):
-        pass
+        return _loop_without_sockets()
+
+
+def _wait_without_sockets(module):
+    """Lets asyncio make loops that need no sockets, in WebAssembly."""
+    for name in ("_DefaultEventLoopPolicy", "DefaultEventLoopPolicy"):  # depends on the version of Python
+        policy = getattr(module, name, None)
+        if policy is not None:
+            policy._loop_factory = staticmethod(_loop_without_sockets)
+
+
+def _loop_without_sockets():
+    """Returns a new event loop that can wait only for time to pass."""
+    import asyncio
 
     class Selector:
         def select(self, timeout=None):
