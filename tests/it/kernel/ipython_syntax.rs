@@ -179,7 +179,8 @@ fn science_shows_lists_of_formulas_and_says_that_it_has_no_threads() {
                 ```python\nimport asyncio\nasync def wait(value):\n    await asyncio.sleep(0.01)\n    return value\n\
                 await wait(1)\n```\n\n\
                 ```python\nasyncio.run(wait(2))\n```\n\n\
-                ```python\n%pylab inline\nmean(array([1, 3])), randn(2).shape, max(1, 2)\n```\n";
+                ```python\n%pylab inline\nmean(array([1, 3])), randn(2).shape, max(1, 2)\n```\n\n\
+                ```python\nplot([1, 2])\nshow(gcf())\n```\n";
     let house = House::with(&[("a.md", note)]);
     let mut command = house.command(&["run", "a.md", "--kernel", "science", "--json", "--timeout", "0"]);
     command.env("TRACEBOOK_KERNELS", &pack);
@@ -198,4 +199,6 @@ fn science_shows_lists_of_formulas_and_says_that_it_has_no_threads() {
     // The first output: nothing complains about sockets.
     assert_eq!((&of_cell(5)["data"]["text/plain"], &of_cell(6)["data"]["text/plain"]), (&json!("1"), &json!("2")));
     assert!(of_cell(7).to_string().contains("(2,), 2)"), "{lines:?}");
+    // As Jupyter's backend, `show` ignores a figure.
+    assert!(of_cell(8)["data"]["image/png"].is_string(), "{lines:?}");
 }
