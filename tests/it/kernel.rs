@@ -219,6 +219,35 @@ fn says_what_it_is() {
 }
 
 #[test]
+fn files_are_read_and_written_as_utf_8() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("names.csv"), "Zoë,日本\n").expect("written");
+    let kernel = &mut Kernel::start_in(folder.path());
+    check(kernel, "open('names.csv').read()", "[1] 'Zoë,日本\\n'\nok");
+    check(kernel, "import csv\nlist(csv.reader(open('names.csv')))", "[2] [['Zoë', '日本']]\nok");
+    check(kernel, "import pathlib\npathlib.Path('new.txt').write_text('ü')", "[3] 1\nok");
+    assert_eq!(std::fs::read(folder.path().join("new.txt")).expect("read"), "ü".as_bytes());
+}
+
+#[cfg(unix)]
+#[test]
+fn time_zones_are_those_of_the_system() {
+    if !std::path::Path::new("/usr/share/zoneinfo/Europe/Paris").exists() {
+        return;
+    }
+    let code = "import datetime, zoneinfo\n\
+                datetime.datetime(2020, 7, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Paris')).utcoffset()";
+    check(&mut Kernel::start(), code, "[1] datetime.timedelta(seconds=7200)\nok");
+}
+
+#[test]
+fn no_package_is_advised_for_a_part_of_the_standard_library() {
+    let error = Kernel::start().run("import ctypes");
+    assert!(error.starts_with("ModuleNotFoundError: No module named '_ctypes' (the built-in Python"), "{error}");
+    assert!(error.contains("`tracebook kernels env NOTE`)") && !error.contains("--add"), "{error}");
+}
+
+#[test]
 fn the_last_expression_has_a_value() {
     let kernel = &mut Kernel::start();
     check(kernel, "1 + 1", "[1] 2\nok");

@@ -160,7 +160,8 @@ fn no_file_outside_the_folder_is_reached() {
     assert!(!Path::new("/tmp/tracebook-was-here").exists());
     assert_eq!(house.read("beside.txt"), b"mine");
     let well = "open('new.txt', 'w').write(open('data.csv').read())\nimport tempfile\n\
-                with tempfile.TemporaryFile() as file: file.write(b'x')\nimport time\ntime.localtime().tm_year > 2000";
+                with tempfile.TemporaryFile() as file: file.write(b'x')\nimport time\nimport mimetypes\n\
+                time.localtime().tm_year > 2000 and mimetypes.guess_type('a.png') == ('image/png', None)";
     assert_eq!(tried(&house, well, &[]), (0, "True\n".to_owned()));
     assert_eq!(house.read("notes/new.txt"), b"1,2\n");
 }

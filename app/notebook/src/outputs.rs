@@ -556,7 +556,7 @@ fn is_science_installed(ctx: &egui::Context) -> bool {
     ctx.data(|data| data.get_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY))).unwrap_or(false)
 }
 
-/// Returns the module that an exception says is missing from the built-in Python.
+/// Returns the module that an exception says is missing from the built-in Python, and that a package could bring.
 fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
     if evalue.contains("a full Python kernel has it") {
         return Some(if evalue.contains("matplotlib") { "matplotlib" } else { "numpy" });
@@ -567,7 +567,7 @@ fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
     let is_name = module.len() <= MAX_MODULE_NAME_BYTES
         && module.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && module.starts_with(|c: char| c.is_ascii_alphabetic());
-    is_name.then_some(module)
+    (is_name && !evalue.contains("part of the standard library")).then_some(module)
 }
 
 /// Returns what an exception says is missing from the note's environment: a package, or `None` for all packages that
@@ -725,6 +725,8 @@ mod tests {
                         with `tracebook kernels env NOTE --add boats`, or choose a Jupyter kernel with `tracebook \
                         kernels NOTE --use KERNEL`)";
         assert_eq!(missing_packages("ModuleNotFoundError", built_in), None);
+        let part = "No module named 'cProfile' (the built-in Python doesn't have this part of the standard library)";
+        assert_eq!([built_in, part].map(|why| missing_module("ModuleNotFoundError", why)), [Some("boats"), None]);
         let parquet = "a: Science can't read Parquet; use `tracebook kernels env NOTE --add pyarrow`, or another";
         assert_eq!(missing_packages("SqlError", parquet), Some(Some("pyarrow".to_owned())));
     }

@@ -36,6 +36,10 @@ _IN_SCIENCE = (
     "(`tracebook kernels install science` brings it), or make an environment with "
     "`tracebook kernels env NOTE --add {name}`"
 )
+_STANDARD = (
+    "the built-in Python doesn't have this part of the standard library; an environment does: "
+    "`tracebook kernels env NOTE`"
+)
 # Package names in the package index, where they differ from the module's name.
 _PACKAGES = {
     "PIL": "pillow",
@@ -148,6 +152,11 @@ def progress(over=None, total=None, title=""):
 def exit(code=None):
     """Stop this cell. The kernel and its variables stay."""
     raise SystemExit(code)
+
+
+def get_ipython():
+    """There is no shell of IPython's."""
+    return None
 
 
 def help(*subject):
@@ -264,6 +273,18 @@ def _json(value):
     return json.dumps(value, default=str)
 
 
+def shows_all():
+    """Returns whether a cell set IPython's shell to show all expressions of cells, not only the last."""
+    module = sys.modules.get("IPython.core.interactiveshell")
+    return module is not None and module.InteractiveShell.ast_node_interactivity == "all"
+
+
+def show(value):
+    """Shows the value of an expression before the last."""
+    if value is not None:
+        kernel.display(*bundle(value))
+
+
 def finish(value):
     """Shows the figures that a cell drew. Returns whether its value needs no display of its own."""
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -350,6 +371,8 @@ def explain(error):
     for name in _OURS:
         if name in sys.modules:
             hidden.add(sys.modules[name].__getattr__.__code__.co_filename)
+    if "_tracebook_commands" in sys.modules:
+        hidden.add(sys.modules["_tracebook_commands"].refuse.__code__.co_filename)
     cut = _shorten(error)
     report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
     parts = [report]
@@ -371,6 +394,8 @@ def explain(error):
     if isinstance(error, ModuleNotFoundError) and _lacks(error.name):
         top = error.name.partition(".")[0]
         words = _IN_SCIENCE if top in _SCIENCE else _OTHERS
+        if top in sys.stdlib_module_names:
+            words = _STANDARD
         report._str = f"{report._str} ({words.format(name=_PACKAGES.get(top, top))})"
     lines = "".join(report.format()).splitlines()
     if cut:
@@ -386,6 +411,14 @@ def explain(error):
     return type(error).__name__, words[:_WORDS_LIMIT], lines
 
 
+try:
+    import posix
+
+    # Where `zoneinfo` finds time zones. Builds of CPython know this from their configuration.
+    posix.environ.setdefault(b"PYTHONTZPATH", b"/usr/share/zoneinfo")
+except ImportError:  # on Windows, no folder has them
+    pass
+
 sys.stdout = sys.__stdout__ = _Output("<stdout>", kernel.write_stdout)
 sys.stderr = sys.__stderr__ = _Output("<stderr>", kernel.write_stderr)
 sys.stdin = sys.__stdin__ = _Input()
@@ -393,6 +426,6 @@ sys.argv = [""]
 # No program can be started as Python: `sys.executable` would be the notebook program itself.
 sys.executable = sys._base_executable = ""
 
-for _name in (display, exit, help, input, progress, table):
+for _name in (display, exit, get_ipython, help, input, progress, table):
     setattr(builtins, _name.__name__, _name)
 builtins.quit = exit

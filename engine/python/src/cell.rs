@@ -52,11 +52,18 @@ impl CellRequest {
 
     /// Runs the cell under the file name `file` and returns the value of its last expression, or Python's `None`. With
     /// `true`, the value is a coroutine that returns it, because the cell awaits something. The whole cell is compiled
-    /// before any of it runs.
-    pub(crate) fn run(&self, file: &str, scope: Scope, vm: &VirtualMachine) -> PyResult<(PyObjectRef, bool)> {
+    /// before any of it runs. With `shows_all`, the values of the expressions before the last are displayed.
+    pub(crate) fn run(
+        &self,
+        file: &str,
+        shows_all: bool,
+        scope: Scope,
+        vm: &VirtualMachine,
+    ) -> PyResult<(PyObjectRef, bool)> {
         let mode = if ends_with_expression(&self.code) { Mode::BlockExpr } else { Mode::Exec };
         let options = compiler::CompileOpts { allow_top_level_await: true, ..vm.compile_opts() };
-        let code = vm.compile_with_opts(&self.code, mode, file, options);
+        let shown = if shows_all { with_shown_expressions(&self.code) } else { None };
+        let code = vm.compile_with_opts(shown.as_deref().unwrap_or(&self.code), mode, file, options);
         let code = code.map_err(|error| error.into_pyexception(vm, Some(&self.code)))?;
         let awaits = code.flags.contains(CodeFlags::COROUTINE);
         Ok((vm.run_code_obj(code, scope)?, awaits))
@@ -78,9 +85,28 @@ fn ends_with_expression(code: &str) -> bool {
     !matches!(*last.value, Expr::IpyEscapeCommand(_)) && !rest.trim_start().starts_with(';')
 }
 
+/// Returns a cell's code in which the expressions before the last are displayed. `None` if it isn't valid.
+fn with_shown_expressions(code: &str) -> Option<String> {
+    let file = compiler::core::SourceFileBuilder::new("", code).finish();
+    compiler::pre_parse_source_error(&file).is_ok().then_some(())?;
+    let module = ruff_python_parser::parse_module(code).ok()?;
+    let (_, before) = module.syntax().body.split_last()?;
+    let mut shown = String::with_capacity(code.len());
+    let mut end = 0;
+    for statement in before {
+        let (start, stop) = (statement.range().start().to_usize(), statement.range().end().to_usize());
+        if matches!(statement, Stmt::Expr(_)) && !code[stop..].trim_start_matches([' ', '\t']).starts_with(';') {
+            shown += &code[end..start];
+            shown += &format!("__import__(\"_tracebook\").show(({}))", &code[start..stop]);
+            end = stop;
+        }
+    }
+    Some(shown + &code[end..])
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{CellRequest, ends_with_expression};
+    use super::{CellRequest, ends_with_expression, with_shown_expressions};
 
     #[test]
     fn a_value_is_an_expression_at_the_end_without_a_semicolon() {
@@ -91,6 +117,14 @@ mod tests {
             assert!(!ends_with_expression(no), "{no}");
         }
         assert!(!ends_with_expression(&"(".repeat(100_000)));
+    }
+
+    #[test]
+    fn expressions_before_the_last_are_shown() {
+        let shown = with_shown_expressions("x = 1\nx\nf(\n  x)\nx;\nif x:\n    x\nx").expect("valid");
+        let show = "__import__(\"_tracebook\").show";
+        assert_eq!(shown, format!("x = 1\n{show}((x))\n{show}((f(\n  x)))\nx;\nif x:\n    x\nx"));
+        assert_eq!(with_shown_expressions("x = ("), None);
     }
 
     #[test]

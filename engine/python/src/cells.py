@@ -42,6 +42,8 @@ _FORM_LIMIT = 32 << 20
 # Containers with more items than this are cut before they become text.
 _ITEMS_LIMIT = 20_000
 _ITEMS_SHOWN = 1_000
+# Maximum depth of containers in a container of formulas.
+_FORMULA_DEPTH = 20
 # Maximum number of runs whose sources are kept for tracebacks.
 _SOURCES_LIMIT = 1_000
 # Printed text: the number of characters sent at once, the seconds that less may wait, and the number of lines in this
@@ -157,6 +159,35 @@ def _plain_text(value):
     return text
 
 
+def _formula_of(value):
+    """Returns a list or another container of formulas as LaTeX, after sympy's `init_printing()`.
+
+    sympy tells IPython's shell then how to show them. Here it sets Python's display hook, which cells don't use.
+    """
+    sympy = sys.modules.get("sympy")
+    if sympy is None or getattr(sys.displayhook, "__module__", None) != "sympy.interactive.printing":
+        return None
+    from sympy.printing.defaults import Printable
+
+    seen, parts = 0, [(value, 0)]
+    has_formula = False
+    while parts:
+        part, depth = parts.pop()
+        kind = type(part)
+        seen += 1
+        if depth > _FORMULA_DEPTH or seen > _ITEMS_SHOWN:
+            return None
+        if kind is dict:
+            parts += ((piece, depth + 1) for pair in part.items() for piece in pair)
+        elif kind in (list, tuple, set, frozenset):
+            parts += ((piece, depth + 1) for piece in part)
+        elif isinstance(part, Printable):
+            has_formula = True
+        elif kind not in (int, float):
+            return None
+    return f"$\\displaystyle {sympy.latex(value)}$" if has_formula else None
+
+
 class _Output(io.TextIOBase):
     """`sys.stdout` or `sys.stderr`."""
 
@@ -258,12 +289,16 @@ class _Finder:
     def __init__(self, cells):
         self._cells = cells
         self._own = {"getpass": _run_getpass, "_tracebook_variables": _run_variables, "_tracebook_introspection": _run_look}
-        self._own["_tracebook_displays"] = _run_shown
+        self._own["_tracebook_displays"], self._own["_tracebook_commands"] = _run_shown, _run_commands
         self._stand_in = {
             "IPython": _run_ipython,
-            "IPython.core": _run_ipython_core,
+            "IPython.core": _run_ipython_package,
             "IPython.core.display": _run_ipython_display,
+            "IPython.core.getipython": _run_getipython,
+            "IPython.core.interactiveshell": _run_interactiveshell,
             "IPython.display": _run_ipython_display,
+            "IPython.lib": _run_ipython_package,
+            "IPython.lib.display": _run_ipython_display,
         }
         self._found = {}
 
@@ -273,14 +308,17 @@ class _Finder:
         if name in self._stand_in and not self._has_ipython():
             return self._spec(name, self._stand_in[name])
         if name == "IPython.core.display_functions" and self._has_ipython():
-            return self._patched(name, path)
+            return self._patched(name, path, self._show_in_note)
+        if name == "asyncio.unix_events" and sys.platform == "wasi":
+            return self._patched(name, path, _wait_without_sockets)
         return None
 
     def _spec(self, name, run):
         from importlib.machinery import ModuleSpec
 
         self._found[name] = run
-        return ModuleSpec(name, self, origin="Tracebook", is_package=name in ("IPython", "IPython.core"))
+        is_package = name in ("IPython", "IPython.core", "IPython.lib")
+        return ModuleSpec(name, self, origin="Tracebook", is_package=is_package)
 
     def _has_ipython(self):
         known = sys.modules.get("IPython")
@@ -296,12 +334,12 @@ class _Finder:
                 return spec
         return None
 
-    def _patched(self, name, path):
-        """Returns the spec of IPython's own module, patched: without its shell, its functions would only print."""
+    def _patched(self, name, path, patch):
+        """Returns the spec of another finder's module, which `patch` changes after it was run."""
         spec = self._elsewhere(name, path)
         if spec is None or spec.loader is None:
             return spec
-        loader, cells = spec.loader, self._cells
+        loader = spec.loader
 
         class Loader:
             def create_module(self, spec):
@@ -309,13 +347,17 @@ class _Finder:
 
             def exec_module(self, module):
                 loader.exec_module(module)
-                module.display = cells.display
-                module.update_display = cells.update_display
-                module.clear_output = cells.clear_output
-                module.publish_display_data = cells.publish
+                patch(module)
 
         spec.loader = Loader()
         return spec
+
+    def _show_in_note(self, module):
+        """Replaces IPython's own functions: without its shell, they would only print."""
+        module.display = self._cells.display
+        module.update_display = self._cells.update_display
+        module.clear_output = self._cells.clear_output
+        module.publish_display_data = self._cells.publish
 
     def create_module(self, spec):
         return None
@@ -389,14 +431,60 @@ def _modules():
     return _module_names
 
 
+def _run_commands(cells, module):
+    module._cells = cells
+    _run_source(module, _COMMANDS_SOURCE)
+
+
+def _get_ipython():
+    """There is no shell of IPython's."""
+    return None
+
+
 def _run_ipython(cells, module):
     module.__version__ = "9.0.0"
     module.version_info = (9, 0, 0, "")
-    module.get_ipython = lambda: None
+    module.get_ipython = _get_ipython
+
+    _bring_along(module, ("core", "display", "lib"))
 
 
-def _run_ipython_core(cells, module):
-    pass
+def _bring_along(module, names):
+    """Makes modules below this one known, as `import IPython` does."""
+
+    def __getattr__(name):
+        import importlib
+
+        if name not in names:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{module.__name__}.{name}")
+
+    module.__getattr__ = __getattr__
+
+
+def _run_ipython_package(cells, module):
+    _bring_along(module, ("display", "getipython", "interactiveshell"))
+
+
+def _run_getipython(cells, module):
+    module.get_ipython = _get_ipython
+
+
+def _run_interactiveshell(cells, module):
+    module.InteractiveShell = _InteractiveShell
+
+
+class _InteractiveShell:
+    """What notebooks set of IPython's shell: which expressions of a cell are shown."""
+
+    ast_node_interactivity = "last_expr"
+
+    @classmethod
+    def instance(cls):
+        return cls
+
+
+_InteractiveShell.__name__ = _InteractiveShell.__qualname__ = "InteractiveShell"
 
 
 def _run_ipython_display(cells, module):
@@ -448,6 +536,10 @@ class Cells:
         self.walls = ""
         # Added to the error of a cell whose import failed; `{package}` is the package's name.
         self.advice = "this Python doesn't have the package {package}"
+        # Added instead if it's a part of the standard library, which no package brings.
+        self.lacks = "this Python is built without this part of its standard library"
+        # Added to errors whose messages don't say what to do: the start of the message, and what is added.
+        self.hints = ()
         # Called where our own code ends: raises KeyboardInterrupt for an interrupt that arrived meanwhile.
         self.check = lambda: None
         # Called with the cell's value (None after an error) before it's shown. If one returns true, the value isn't
@@ -515,7 +607,7 @@ class Cells:
             function.__qualname__ = function.__name__
             setattr(builtins, function.__name__, function)
         builtins.quit = exit
-        builtins.display = self.display
+        builtins.display, builtins.get_ipython = self.display, _get_ipython
 
     # Cell output and input.
 
@@ -608,6 +700,13 @@ class Cells:
             if table is not None:
                 data["text/csv"], shown, rows = table
                 about.update(_cut_metadata(value, shown, rows))
+        if kind in _BUILT_IN and "text/latex" not in data:
+            try:
+                formula = _formula_of(value)
+            except Exception:  # its other representations remain
+                formula = None
+            if formula is not None:
+                data["text/latex"] = formula
         if "text/plain" not in data:
             data["text/plain"] = _plain_text(value)
         return data, about
@@ -730,9 +829,12 @@ class Cells:
     def _run(self, code, label, silent):
         self.check()
         source = code.replace("\r\n", "\n").replace("\r", "\n")
-        body, last = self._compile(source, self._register(label, source))
+        parts, last = self._compile(source, self._register(label, source))
         try:
-            self._evaluate(body)
+            for code, is_shown in parts:
+                value = self._evaluate(code)
+                if is_shown and value is not None and not silent:
+                    self._tell("display_data", self._content(*self._forms(value)))
             value = None if last is None else self._evaluate(last)
         except BaseException:
             # Show the figures drawn so far; the error explains why there are no more.
@@ -751,18 +853,40 @@ class Cells:
         self._tell("execute_result", content)
 
     def _compile(self, source, file):
-        """Compiles a cell and the expression that it ends with. Everything is compiled before anything runs."""
+        """Compiles a cell and the expression that it ends with. Everything is compiled before anything runs.
+
+        Returns the parts that run before that expression, each with whether its value is shown.
+        """
         flags = _AWAIT
         tree = compile(source, file, "exec", flags | _ONLY_AST, dont_inherit=True)
         import ast
 
-        last = tree.body[-1] if tree.body else None
-        if not isinstance(last, ast.Expr) or _ends_with_semicolon(source, last):
-            return compile(tree, file, "exec", flags, dont_inherit=True), None
-        tree.body.pop()
-        body = compile(tree, file, "exec", flags, dont_inherit=True)
-        flags |= body.co_flags & _FUTURES
-        return body, compile(ast.Expression(last.value), file, "eval", flags, dont_inherit=True)
+        # IPython compiles statement by statement, so that these may follow others.
+        tree.body.sort(key=lambda node: not (isinstance(node, ast.ImportFrom) and node.module == "__future__"))
+        parts, waiting, last = [], [], None
+        shows_all = _interactivity() == "all"
+
+        def end_part():
+            nonlocal flags
+            if waiting:
+                body = compile(ast.Module(list(waiting), []), file, "exec", flags, dont_inherit=True)
+                flags |= body.co_flags & _FUTURES
+                parts.append((body, False))
+                waiting.clear()
+
+        for node in tree.body:
+            is_shown = isinstance(node, ast.Expr) and (shows_all or node is tree.body[-1])
+            if not is_shown or _ends_with_semicolon(source, node):
+                waiting.append(node)
+                continue
+            end_part()
+            code = compile(ast.Expression(node.value), file, "eval", flags, dont_inherit=True)
+            if node is tree.body[-1]:
+                last = code
+            else:
+                parts.append((code, True))
+        end_part()
+        return parts, last
 
     def _evaluate(self, code):
         value = eval(code, self.namespace)
@@ -845,7 +969,12 @@ class Cells:
         if isinstance(error, ModuleNotFoundError) and self.advice and _lacks(error.name):
             top = error.name.partition(".")[0]
             advice = self.advice.replace("{package}", _PACKAGES.get(top, top))
+            if top in getattr(sys, "stdlib_module_names", ()):
+                advice = self.lacks
             words = report._str = f"{words} ({advice})"
+        for start, hint in self.hints:
+            if words.startswith(start):
+                words = report._str = f"{words} ({hint})"
         lines = "".join(report.format()).splitlines()
         if len(lines) > _TRACEBACK_LIMIT:
             head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2
@@ -915,14 +1044,33 @@ def _ends_with_semicolon(source, last):
     return rest.lstrip().startswith(b";")
 
 
+def _interactivity():
+    """Returns which expressions of a cell are shown, as notebooks set it in IPython's shell: "last_expr" or "all"."""
+    module = sys.modules.get("IPython.core.interactiveshell")
+    return module and getattr(getattr(module, "InteractiveShell", None), "ast_node_interactivity", None)
+
+
 def _new_loop():
-    """Returns a new event loop. Without sockets (in WebAssembly), it can wait only for time to pass."""
+    """Returns a new event loop."""
     import asyncio
 
     try:
         return asyncio.new_event_loop()
     except (OSError, AttributeError, ImportError, NotImplementedError, RuntimeError):
-        pass
+        return _loop_without_sockets()
+
+
+def _wait_without_sockets(module):
+    """Lets asyncio make loops that need no sockets, in WebAssembly."""
+    for name in ("_DefaultEventLoopPolicy", "DefaultEventLoopPolicy"):  # depends on the version of Python
+        policy = getattr(module, name, None)
+        if policy is not None:
+            policy._loop_factory = staticmethod(_loop_without_sockets)
+
+
+def _loop_without_sockets():
+    """Returns a new event loop that can wait only for time to pass."""
+    import asyncio
 
     class Selector:
         def select(self, timeout=None):

@@ -290,7 +290,7 @@ fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<
 }
 
 /// Makes cargo rebuild when these files change, since it doesn't know that `py_freeze!` reads them.
-const _: [&str; 15] = [
+const _: [&str; 17] = [
     include_str!("_tracebook.py"),
     include_str!("axes_base.py"),
     include_str!("axes.py"),
@@ -299,9 +299,11 @@ const _: [&str; 15] = [
     include_str!("introspection.py"),
     include_str!("ipython.py"),
     include_str!("ipython_cells.py"),
+    include_str!("ipython_commands.py"),
     include_str!("ipython_package.py"),
     include_str!("matplotlib.py"),
     include_str!("pure.py"),
+    include_str!("pylab.py"),
     include_str!("pyplot.py"),
     include_str!("displays.py"),
     include_str!("variables.py"),
@@ -312,6 +314,8 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
     let mut settings = Settings::default();
     // A Python that is installed on the machine must not affect cells.
     settings.isolated = true;
+    // Otherwise files are read and written as ASCII: this process never chooses a locale.
+    settings.utf8_mode = 1;
     settings.ignore_environment = true;
     settings.import_site = false;
     settings.user_site_directory = false;
@@ -336,6 +340,8 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
         .add_frozen_modules(vm::py_freeze!(file = "ipython_package.py", module_name = "IPython"))
         .add_frozen_modules(vm::py_freeze!(file = "ipython.py", module_name = "_tracebook_ipython"))
         .add_frozen_modules(vm::py_freeze!(file = "ipython_cells.py", module_name = "_tracebook_ipython_cells"))
+        .add_frozen_modules(vm::py_freeze!(file = "ipython_commands.py", module_name = "_tracebook_commands"))
+        .add_frozen_modules(vm::py_freeze!(file = "pylab.py", module_name = "pylab"))
         .add_frozen_modules(vm::py_freeze!(file = "web.py", module_name = "_tracebook_web"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))
@@ -385,6 +391,7 @@ struct InterpreterSession {
     explain: PyObjectRef,
     awaited: PyObjectRef,
     finish: PyObjectRef,
+    shows_all: PyObjectRef,
     /// Number of all runs; `count` is the execution counter that the user sees.
     runs: u64,
     count: u64,
@@ -407,6 +414,7 @@ impl InterpreterSession {
             explain: tracebook.get_attr("explain", vm)?,
             awaited: tracebook.get_attr("awaited", vm)?,
             finish: tracebook.get_attr("finish", vm)?,
+            shows_all: tracebook.get_attr("shows_all", vm)?,
             runs: 0,
             count: 0,
         })
@@ -498,7 +506,8 @@ impl InterpreterSession {
             self.globals.set_item("__file__", vm.ctx.new_str(file.as_str()).into(), vm)?;
         }
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
-        let ran = cell.run(&file.to_string_lossy(), scope, vm);
+        let shows_all = self.shows_all.call((), vm)?.try_to_bool(vm)?;
+        let ran = cell.run(&file.to_string_lossy(), shows_all, scope, vm);
         let ran = ran.and_then(|(value, awaits)| if awaits { self.awaited.call((value,), vm) } else { Ok(value) });
         let value = match ran {
             Ok(value) => value,

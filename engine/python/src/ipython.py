@@ -78,14 +78,22 @@ class Image(DisplayObject):
 
     def __init__(self, data=None, url=None, filename=None, format=None, embed=None, width=None, height=None,
                  retina=False, unconfined=False, metadata=None, alt=None):
-        if isinstance(data, str) and not data.startswith(("http://", "https://")) and filename is None:
-            data, filename = None, data
-        super().__init__(data, url, filename, metadata)
+        if isinstance(data, str) and filename is None and url is None:
+            data, filename, url = None, *((None, data) if data.startswith(("http://", "https://")) else (data, None))
+        # A picture of the web is fetched only on request. Else its address is shown.
+        super().__init__(data, url if embed else None, filename, metadata)
+        self.url = url
         sizes = {"width": width, "height": height, "alt": alt}
         self.metadata.update({name: size for name, size in sizes.items() if size is not None})
         self.format = format
 
     def _repr_mimebundle_(self, include=None, exclude=None):
+        if self.data is None and self.url is not None:
+            import html
+
+            about = {"src": self.url, **self.metadata}
+            words = (f'{name}="{html.escape(str(value))}"' for name, value in about.items())
+            return {"text/html": f"<img {' '.join(words)}/>", "text/plain": repr(self)}, {}
         data = bytes(self.data or b"")
         starts = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"GIF8", "gif"), (b"RIFF", "webp"))
         found = next((form for start, form in starts if data.startswith(start)), None)
@@ -93,6 +101,181 @@ class Image(DisplayObject):
         mime = f"image/{found or named or 'svg+xml'}"
         shown = data.decode("utf-8", "replace") if mime == "image/svg+xml" else data
         return {mime: shown, "text/plain": repr(self)}, {mime: self.metadata} if self.metadata else {}
+
+
+def _link(address, text=None):
+    import html
+
+    return f'<a href="{html.escape(str(address))}">{html.escape(str(text or address))}</a>'
+
+
+class IFrame:
+    """A page, which notes show as a link: they run no pages of others."""
+
+    def __init__(self, src, width=None, height=None, extras=None, **parameters):
+        self.src, self.width, self.height, self.params = src, width, height, parameters
+
+    def _repr_html_(self):
+        import urllib.parse
+
+        more = urllib.parse.urlencode(self.params)
+        return _link(f"{self.src}{'&' if '?' in str(self.src) else '?'}{more}" if more else self.src)
+
+    def __repr__(self):
+        return f"<IPython.display.{type(self).__name__} object>"
+
+
+class YouTubeVideo(IFrame):
+    """A film, shown as a link."""
+
+    def __init__(self, id, width=400, height=300, allow_autoplay=False, **parameters):
+        self.id = id
+        super().__init__(f"https://www.youtube.com/watch?v={id}", width, height, **parameters)
+
+
+class VimeoVideo(IFrame):
+    """A film, shown as a link."""
+
+    def __init__(self, id, width=400, height=300, **parameters):
+        self.id = id
+        super().__init__(f"https://vimeo.com/{id}", width, height, **parameters)
+
+
+class FileLink:
+    """A link to a file."""
+
+    def __init__(self, path, url_prefix="", **options):
+        self.path, self.url_prefix = str(path), url_prefix
+
+    def _repr_html_(self):
+        return _link(self.url_prefix + self.path, self.path)
+
+    def __repr__(self):
+        import os
+
+        return os.path.abspath(self.path)
+
+
+class FileLinks(FileLink):
+    """Links to the files of a folder."""
+
+    def __init__(self, path, url_prefix="", recursive=True, **options):
+        super().__init__(path, url_prefix)
+        self.recursive = recursive
+
+    def _files(self):
+        import itertools
+        import os
+
+        folders = os.walk(self.path) if self.recursive else itertools.islice(os.walk(self.path), 1)
+        return itertools.islice((os.path.join(at, name) for at, _, names in folders for name in sorted(names)), 1000)
+
+    def _repr_html_(self):
+        return "<br>".join(_link(self.url_prefix + path, path) for path in self._files())
+
+    def __repr__(self):
+        return "\n".join(self._files())
+
+
+class Code(DisplayObject):
+    """The text of a program."""
+
+    def __init__(self, data=None, url=None, filename=None, language=None):
+        self.language = language
+        super().__init__(data, url, filename)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        import html
+
+        return {"text/html": f"<pre><code>{html.escape(self.data)}</code></pre>", "text/plain": self.data}, {}
+
+
+class Video(DisplayObject):
+    """A film, from a file or an address. Exported pages play it."""
+
+    _read, _element, _type = "rb", "video", "video/mp4"
+
+    def __init__(self, data=None, url=None, filename=None, embed=False, mimetype=None, width=None, height=None,
+                 html_attributes="controls"):
+        import mimetypes
+
+        if isinstance(data, str):
+            is_address = data.startswith(("http://", "https://"))
+            data, filename, url = None, None if is_address else data, data if is_address else None
+        self.mimetype = mimetype or mimetypes.guess_type(str(filename or url or ""))[0] or self._type
+        if filename is not None and not embed:
+            filename, url = None, filename
+        super().__init__(data, None, filename)
+        self.url = url
+
+    def _source(self):
+        if self.data is None:
+            return str(self.url)
+        import base64
+
+        return f"data:{self.mimetype};base64,{base64.b64encode(self.data).decode('ascii')}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        import html
+
+        source = html.escape(self._source())
+        shown = f'<{self._element} controls src="{source}"></{self._element}>'
+        return {"text/html": shown, "text/plain": repr(self)}, {}
+
+
+class Audio(Video):
+    """A sound, from samples and their rate, a file or an address. Exported pages play it."""
+
+    _element, _type = "audio", "audio/wav"
+
+    def __init__(self, data=None, filename=None, url=None, embed=None, rate=None, autoplay=False, normalize=True, *,
+                 element_id=None):
+        if filename is None and url is None and data is None:
+            raise ValueError("No audio data found. Expecting filename, url, or data.")
+        if data is not None and not isinstance(data, (str, bytes)):
+            if rate is None:
+                raise ValueError("rate must be specified when data is a numpy array or list of audio samples.")
+            data = _wave_file(data, rate, normalize)
+        super().__init__(data, url, filename, embed is not False)
+
+
+def _wave_file(samples, rate, normalize):
+    """Returns samples (of one channel, or a row for each) as the bytes of a WAV file."""
+    import array
+    import io
+    import sys
+    import wave
+
+    rows = samples.tolist() if hasattr(samples, "tolist") else list(samples)
+    rows = [list(row) for row in rows] if rows and hasattr(rows[0], "__iter__") else [rows]
+    largest = max((abs(sample) for row in rows for sample in row), default=0)
+    if not normalize and largest > 1:
+        raise ValueError("Audio data must be between -1 and 1 when normalize=False.")
+    scale = 32767 / ((largest if normalize else 1) or 1)
+    frames = array.array("h", (int(sample * scale) for frame in zip(*rows) for sample in frame))
+    if sys.byteorder == "big":
+        frames.byteswap()
+    made = io.BytesIO()
+    with wave.open(made, "wb") as file:
+        file.setnchannels(len(rows))
+        file.setsampwidth(2)
+        file.setframerate(int(rate))
+        file.writeframes(frames.tobytes())
+    return made.getvalue()
+
+
+def _shown_as(mime):
+    def show(*values, raw=False, metadata=None):
+        for value in values:
+            data, chosen = ({mime: value}, {"raw": True}) if raw else (value, {"include": (mime, "text/plain")})
+            _cells.display(data, metadata=metadata, **chosen)
+
+    show.__doc__ = f"Show values as {mime}."
+    return show
+
+
+def set_matplotlib_formats(*formats, **options):
+    """Accepted: notes draw figures themselves, and keep a picture beside each."""
 
 
 HTML = _kind("HTML", "text/html", "A piece of a page.")
@@ -105,21 +288,22 @@ clear_output = _cells.clear_output
 display = _cells.display
 publish_display_data = _cells.publish
 update_display = _cells.update_display
+set_matplotlib_close = set_matplotlib_formats
+TextDisplayObject = DisplayObject
+display_html = _shown_as("text/html")
+display_jpeg = _shown_as("image/jpeg")
+display_json = _shown_as("application/json")
+display_javascript = _shown_as("application/javascript")
+display_latex = _shown_as("text/latex")
+display_markdown = _shown_as("text/markdown")
+display_pdf = _shown_as("application/pdf")
+display_png = _shown_as("image/png")
+display_pretty = _shown_as("text/plain")
+display_svg = _shown_as("image/svg+xml")
 
-__all__ = [
-    "DisplayHandle",
-    "DisplayObject",
-    "HTML",
-    "Image",
-    "JSON",
-    "Javascript",
-    "Latex",
-    "Markdown",
-    "Math",
-    "Pretty",
-    "SVG",
-    "clear_output",
-    "display",
-    "publish_display_data",
-    "update_display",
-]
+__all__ = """
+    Audio Code DisplayHandle DisplayObject FileLink FileLinks HTML IFrame Image JSON Javascript Latex Markdown Math
+    Pretty SVG TextDisplayObject Video VimeoVideo YouTubeVideo clear_output display display_html display_javascript
+    display_jpeg display_json display_latex display_markdown display_pdf display_png display_pretty display_svg
+    publish_display_data set_matplotlib_close set_matplotlib_formats update_display
+""".split()

@@ -1,5 +1,6 @@
-"""IPython for cells of the built-in Python: only `IPython.display`, which is `ipython.py` beside this file."""
+"""IPython for cells of the built-in Python: `IPython.display`, which is `ipython.py`, and what notebooks set of the shell."""
 
+import builtins as _builtins
 import sys as _sys
 from types import ModuleType as _Module
 
@@ -8,15 +9,30 @@ import _tracebook_ipython as display
 __path__ = []
 __version__ = "9.0.0"
 version_info = (9, 0, 0, "")
+get_ipython = _builtins.get_ipython
 
 
-def get_ipython():
-    """There is no shell of IPython's."""
-    return None
+class InteractiveShell:
+    """What notebooks set of IPython's shell: which expressions of a cell are shown."""
+
+    ast_node_interactivity = "last_expr"
+
+    @classmethod
+    def instance(cls):
+        return cls
 
 
-core = _Module("IPython.core")
-core.__path__ = []
-core.display = display
+def _module(name, **members):
+    made = _Module(f"IPython.{name}")
+    made.__dict__.update(members)
+    _sys.modules[made.__name__] = made
+    return made
+
+
 display.__name__ = "IPython.display"
-_sys.modules.update({"IPython.core": core, "IPython.core.display": display, "IPython.display": display})
+core = _module(
+    "core", __path__=[], display=display, getipython=_module("core.getipython", get_ipython=get_ipython),
+    interactiveshell=_module("core.interactiveshell", InteractiveShell=InteractiveShell),
+)
+lib = _module("lib", __path__=[], display=display)
+_sys.modules.update({"IPython.core.display": display, "IPython.display": display, "IPython.lib.display": display})

@@ -56,6 +56,8 @@ pub const CPYTHON_HARNESS: &str = concat!(
     include_str!("frames.py"),
     "\n\n_GETPASS_SOURCE = r'''",
     include_str!("getpass.py"),
+    "'''\n_COMMANDS_SOURCE = r'''",
+    include_str!("ipython_commands.py"),
     "'''\n_IPYTHON_SOURCE = r'''",
     include_str!("ipython.py"),
     "'''\n_LOOK_SOURCE = r'''",

@@ -859,8 +859,8 @@ def _define_backend():
             show_figure(self.canvas.figure)
 
         @classmethod
-        def pyplot_show(cls, *, block=None):
-            show(block=block)
+        def pyplot_show(cls, *args, **options):
+            show(*args, **options)
 
     FigureCanvasTracebook.manager_class = FigureManagerTracebook
 

@@ -31,7 +31,8 @@ fn profile(write: &[PathBuf], read: &[PathBuf], network: bool) -> Option<String>
     let mut profile = String::from(
         "(version 1)(deny default)(allow signal (target self))(allow sysctl-read)(allow file-read-metadata)\
          (allow file-read* (subpath \"/usr/lib\") (subpath \"/usr/share\") (subpath \"/System\")\
-         (subpath \"/private/var/db/timezone\") (literal \"/private/etc/localtime\"))\
+         (subpath \"/private/var/db/timezone\") (literal \"/private/etc/localtime\")\
+         (literal \"/private/etc/apache2/mime.types\"))\
          (allow file-read* file-write* (literal \"/dev/null\"))\
          (allow file-read* (literal \"/dev/random\") (literal \"/dev/urandom\") (literal \"/dev/zero\"))",
     );

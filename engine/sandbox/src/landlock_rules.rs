@@ -79,8 +79,15 @@ const CONFIG_PATHS: [&str; 34] = [
     "/sys/devices/system/cpu",
 ];
 
-/// What Python itself reads: time zones.
-const TIME_ZONE_PATHS: [&str; 2] = ["/etc/localtime", "/usr/share/zoneinfo"];
+/// What Python itself reads: time zones, and kinds of files, without which its `mimetypes` fails where they exist.
+const PYTHON_PATHS: [&str; 6] = [
+    "/etc/apache2/mime.types",
+    "/etc/httpd/conf/mime.types",
+    "/etc/httpd/mime.types",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/usr/share/zoneinfo",
+];
 
 /// What finding a host's address takes.
 const NAME_LOOKUP_PATHS: [&str; 8] = [
@@ -153,7 +160,7 @@ fn apply_ruleset(policy: &SandboxPolicy) -> Result<LandlockStatus, RulesetError>
         .add_rules(path_beneath_rules(only(programs, &PROGRAM_PATHS), run))?
         .add_rules(path_beneath_rules(only(interpreter, &LIBRARY_PATHS), run))?
         .add_rules(path_beneath_rules(only(programs || interpreter, &CONFIG_PATHS), read))?
-        .add_rules(path_beneath_rules(TIME_ZONE_PATHS, read))?
+        .add_rules(path_beneath_rules(PYTHON_PATHS, read))?
         .add_rules(path_beneath_rules(only(policy.network, &NAME_LOOKUP_PATHS), read))?
         .add_rules(path_beneath_rules(only(policy.network, &[CERTIFICATES_PATH]), read))?
         .add_rules(path_beneath_rules(DEVICE_PATHS, read))?

@@ -125,6 +125,12 @@ _folders = FOLDERS
 del FOLDERS
 
 cells = _harness.Cells(_send, _ask)
+_ELSEWHERE = "run the note in an environment: `tracebook kernels env NOTE`"
+cells.lacks = f"Science doesn't have this part of the standard library; {_ELSEWHERE}"
+cells.hints = (
+    ("can't start new thread", f"Science has no threads; {_ELSEWHERE}"),
+    ("module 'os' has no attribute 'pipe'", f"Science has no other processes; {_ELSEWHERE}"),
+)
 
 # Send matplotlib figures as data.
 _backend = types.ModuleType("tracebook_backend")

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The time limit of a note. The longest takes half a minute; five sessions on two cores make it slower.
-const NOTE_TIMEOUT: Duration = Duration::from_secs(300);
+pub(super) const NOTE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The folder that an environment variable names, which must be set in CI.
 pub(super) fn folder_of(variable: &str) -> Option<PathBuf> {
