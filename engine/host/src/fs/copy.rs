@@ -6,8 +6,9 @@ use std::io;
 use std::path::Path;
 use store::disk::io_reason;
 pub use user_files::copy::{
-    absolute_path, copy_file, copy_to, create_folder, exists, import_files, is_empty, is_folder, is_kernel_interface,
-    open, read, read_text, save_new_file, store_attachment, write_new, write_new_inside, write_new_pieces,
+    absolute_path, copy_file, copy_to, create_folder, exists, folder_refusal, holds_file_ending, import_files,
+    is_empty, is_folder, is_kernel_interface, open, read, read_text, save_new_file, store_attachment, write_new,
+    write_new_inside, write_new_pieces,
 };
 
 /// Message when a copy was stopped.
