@@ -26,7 +26,7 @@ const ANSWER_SHARE: f32 = 0.2;
 /// What a turn loses if it's itself a question.
 const ASKING_LOSS: f32 = 0.05;
 /// Boosts for a speaker named in the question, and for a turn that names a time if the question asks for one.
-const SPEAKER_BOOST: f32 = 0.12;
+const SPEAKER_BOOST: f32 = 0.2;
 const WHEN_BOOST: f32 = 0.1;
 /// Boost for a passage of one of the days in the question, and the factor for those of other days if it excludes them.
 const DAY_BOOST: f32 = 0.15;

@@ -168,11 +168,8 @@ pub(crate) fn fuse_scores(
     let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
     // A single word is similar to many texts.
     let alone = !ParsedQuery::parse(&ask.text).meaning_text().trim().contains(char::is_whitespace);
-    let floor = |address: DocAddress| {
-        let floor = if turns.is_turn(address) { tuning.turn_min_cosine } else { tuning.min_cosine };
-        if alone { floor + 0.1 } else { floor }
-    };
-    let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor(*address) && !seen.contains(address));
+    let floor = if alone { tuning.min_cosine + 0.1 } else { tuning.min_cosine };
+    let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
     candidates.extend(others.map(|(_, address)| *address));
     let weight = tuning.gate.word_weight(shape, &gate_signals(shape, by_words, &meanings.nearest));
     let (word_ranks, meaning_ranks) = (reciprocal_ranks(by_words), reciprocal_ranks(&meanings.nearest));

@@ -74,8 +74,6 @@ pub struct RankingWeights {
     pub feedback: f32,
     /// A passage without any of the words needs at least this cosine to be a hit.
     pub min_cosine: f32,
-    /// The same for turns of conversations, which may answer a question together with the turns next to them.
-    pub turn_min_cosine: f32,
     /// Maximum boost for a recent change, halved after a month.
     pub recency_boost: f32,
     /// Boost for a note that many notes link to.
@@ -104,7 +102,6 @@ impl Default for RankingWeights {
             turn_words: 0.65,
             feedback: 0.0,
             min_cosine: 0.35,
-            turn_min_cosine: 0.2,
             recency_boost: 0.02,
             link_boost: 0.02,
             star_boost: 0.03,

@@ -3,8 +3,8 @@
     python build_conversations.py MIRRORS OUT
 
 MIRRORS holds bare clones as for build_collections.py, of danny911kr/REALTALK, emorynlp/FriendsQA and
-HIT-SCIR/Molweni. OUT gets a file for each. Of REALTALK only its own chats are read: two people, sessions with dates, and
-questions that somebody wrote about them later. The others are of other kinds: scenes of a series, and chats of many
+HIT-SCIR/Molweni. OUT gets a file for each. Of REALTALK only its own chats are read: two people, sessions with dates,
+and questions that somebody wrote about them later. The others are of other kinds: scenes of a series, and chats of many
 people about an operating system. These are short, so several of them are one conversation, a session each.
 """
 
