@@ -26,7 +26,7 @@ const ANSWER_SHARE: f32 = 0.2;
 /// What a turn loses if it's itself a question.
 const ASKING_LOSS: f32 = 0.05;
 /// Boosts for a speaker named in the question, and for a turn that names a time if the question asks for one.
-const SPEAKER_BOOST: f32 = 0.12;
+const SPEAKER_BOOST: f32 = 0.2;
 const WHEN_BOOST: f32 = 0.1;
 /// Boost for a passage of one of the days in the question, and the factor for those of other days if it excludes them.
 const DAY_BOOST: f32 = 0.15;
@@ -219,7 +219,7 @@ fn turn_parts(
 
 #[cfg(test)]
 mod tests {
-    use crate::{FullTextIndex, IndexedPassage, NoteText, PassageKind, SearchRequest};
+    use crate::{FullTextIndex, FusionGate, IndexedPassage, NoteText, PassageKind, RankingWeights, SearchRequest};
     use store::DocId;
 
     fn note(id: u8, turns: &[(&str, &str)]) -> NoteText {
@@ -267,6 +267,29 @@ mod tests {
         let (with, without) = (places("1"), places(""));
         assert_eq!(without, ["two", "one", "three", "four"], "by words alone, shorter ones first");
         assert_eq!(with, ["two", "three", "one", "four"], "what follows a question answers it");
+    }
+
+    #[test]
+    fn words_count_more_than_meaning_in_turns() {
+        let places = |sessions: [&str; 2]| -> Vec<String> {
+            let folder = tempfile::tempdir().expect("a folder");
+            let index = FullTextIndex::open(folder.path(), "m").expect("an index");
+            index.grow_vectors("m", 2).expect("vectors");
+            let talk = [(sessions[0], "the lantern was sold, one"), (sessions[1], "it shines at night, two")];
+            index.put_note(&note(1, &talk)).expect("kept");
+            index.commit().expect("committed");
+            let mut missing = index.missing_vectors().expect("readable");
+            while let Some((hash, text)) = missing.pop().expect("readable") {
+                let vector = if text.contains("lantern") { vec![0.6, 0.8] } else { vec![1.0, 0.0] };
+                index.store_vectors(&[(hash, vector)]).expect("kept");
+            }
+            let tuning = RankingWeights { gate: FusionGate::fixed(0.3), ..RankingWeights::default() };
+            let (text, vector) = ("lantern sold".to_owned(), Some(vec![1.0, 0.0]));
+            let ask = SearchRequest { text, limit: 9, per_passage: true, vector, tuning, ..SearchRequest::default() };
+            index.search(&ask).expect("an answer").hits.into_iter().map(|hit| hit.place).collect()
+        };
+        assert_eq!(places(["", ""]), ["two", "one"], "the gate trusts meaning here");
+        assert_eq!(places(["1", "2"]), ["one", "two"]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Rank fusion: scales the scores by words and by meaning to the same range, and adds them.
 
+use crate::error::IndexError;
 use crate::fusion_gate::{GateSignals, QueryShape};
 use crate::query::ParsedQuery;
 use crate::query_terms::RareWord;
 use crate::ranking::{SearchMode, SearchRequest};
 use std::collections::{HashMap, HashSet};
+use tantivy::columnar::Column;
 use tantivy::{DocAddress, Searcher};
 
 /// Scores are scaled to 0 to 1 between the best hit and the hit at this rank, regardless of the requested number.
@@ -52,6 +54,24 @@ impl PassageScores {
         }
         truncate_ranked(&mut all, count);
         all
+    }
+}
+
+/// Which passages are turns of conversations, by segment.
+pub(crate) struct TurnSessions(Vec<Option<Column<u64>>>);
+
+impl TurnSessions {
+    pub(crate) fn open(searcher: &Searcher) -> Result<TurnSessions, IndexError> {
+        let mut all = Vec::new();
+        for segment in searcher.segment_readers() {
+            all.push(segment.fast_fields().column_opt::<u64>("session")?);
+        }
+        Ok(TurnSessions(all))
+    }
+
+    fn is_turn(&self, address: DocAddress) -> bool {
+        let sessions = self.0.get(address.segment_ord as usize).and_then(Option::as_ref);
+        sessions.is_some_and(|sessions| sessions.first(address.doc_id).is_some())
     }
 }
 
@@ -123,10 +143,12 @@ pub(crate) fn gate_signals(
 }
 
 /// Merges both rankings by a convex sum of the scores, each scaled to 0 to 1 (Bruch, Gai and Ingber, 2023), plus their
-/// reciprocal ranks. The query's signals decide how much its words count against meaning.
+/// reciprocal ranks. The query's signals decide how much its words count against meaning, except in turns of
+/// conversations.
 pub(crate) fn fuse_scores(
     ask: &SearchRequest,
     shape: QueryShape,
+    turns: &TurnSessions,
     scores: &PassageScores,
     by_words: &[(f32, DocAddress)],
     meanings: &MeaningScores,
@@ -164,6 +186,7 @@ pub(crate) fn fuse_scores(
             let rank = |of: &HashMap<DocAddress, f32>| of.get(&address).copied().unwrap_or(0.0);
             let by_rank = rank(&word_ranks);
             let ranks = by_rank + if cosine.is_some() { rank(&meaning_ranks) } else { by_rank };
+            let weight = if turns.is_turn(address) { weight.max(tuning.turn_words) } else { weight };
             let score = weight * words + (1.0 - weight) * meaning + tuning.gate.ranks * ranks;
             (score / (1.0 + tuning.gate.ranks), address)
         })

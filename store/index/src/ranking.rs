@@ -11,7 +11,9 @@ use crate::language::StemLanguage;
 use crate::passage::PassageKind;
 use crate::query::ParsedQuery;
 use crate::query_terms::{QueryWord, RareWord, idf, matched_terms};
-use crate::rank_fusion::{MeaningScores, NORMALIZATION_RANK, PassageScores, fuse_scores, gate_signals, promote_rare};
+use crate::rank_fusion::{
+    MeaningScores, NORMALIZATION_RANK, PassageScores, TurnSessions, fuse_scores, gate_signals, promote_rare,
+};
 use crate::relevance::{self, RelevanceFit};
 use crate::vector_search::VectorField;
 use std::collections::{HashMap, HashSet};
@@ -63,6 +65,9 @@ pub struct RankingWeights {
     pub pair: f32,
     /// How much words count compared to meaning, decided per query.
     pub gate: FusionGate,
+    /// Minimum weight of words for turns of conversations, 0 to 1. A short turn's vector says little, and the gate was
+    /// trained on longer texts (docs/decisions/0050).
+    pub turn_words: f32,
     /// Weight of the best passages' vectors in the query's vector, 0 to 1: pseudo-relevance feedback after Rocchio
     /// (1971). Off, because it gains nothing on average over twelve collections (BENCHMARKS.md). Not used while the
     /// last word is being typed.
@@ -94,6 +99,7 @@ impl Default for RankingWeights {
             stop_word: 0.3,
             pair: 0.5,
             gate: FusionGate::default(),
+            turn_words: 0.65,
             feedback: 0.0,
             min_cosine: 0.35,
             recency_boost: 0.02,
@@ -328,8 +334,9 @@ impl FullTextIndex {
         let field = vector.map(|_| self.vector_field(&searcher)).transpose()?;
         let compared = vector.zip(field.as_ref());
         let mut meanings = MeaningScores::default();
+        let turns = TurnSessions::open(&searcher)?;
         let order = |meanings: &MeaningScores| {
-            let mut ranked = fuse_scores(ask, shape, &scores, &by_words, meanings);
+            let mut ranked = fuse_scores(ask, shape, &turns, &scores, &by_words, meanings);
             if ask.mode == SearchMode::Both {
                 promote_rare(&mut ranked, &rare);
             }

@@ -2,9 +2,10 @@
 
     python build_conversations.py MIRRORS OUT
 
-MIRRORS holds bare clones as for build_collections.py, of danny911kr/REALTALK and emorynlp/FriendsQA. OUT gets a file
-for each. Of REALTALK only its own chats are read. The scenes of FriendsQA are short, so 20 of them are one conversation,
-a session each.
+MIRRORS holds bare clones as for build_collections.py, of danny911kr/REALTALK, emorynlp/FriendsQA and
+HIT-SCIR/Molweni. OUT gets a file for each. Of REALTALK only its own chats are read: two people, sessions with dates,
+and questions that somebody wrote about them later. The others are of other kinds: scenes of a series, and chats of many
+people about an operating system. These are short, so several of them are one conversation, a session each.
 """
 
 import json
@@ -15,6 +16,8 @@ import sys
 
 MIRRORS, OUT = sys.argv[1:3]
 SCENES_PER_CONVERSATION = 20
+CHATS_PER_CONVERSATION = 40
+MAX_CHATS = 160
 QUESTION_WORDS = ["what", "who", "where", "when", "why", "how"]
 
 
@@ -62,8 +65,30 @@ def friends():
         yield {"sample_id": f"scenes-{start}", "conversation": talk, "qa": asked}
 
 
+def support():
+    """Chats about an operating system; the category is the question word, as for scenes."""
+    chats = json.loads(git("HIT-SCIR+Molweni", "show", "HEAD:MRC(withDiscourse)/test.json"))["data"]["dialogues"]
+    chats = chats[:MAX_CHATS]
+    for start in range(0, len(chats), CHATS_PER_CONVERSATION):
+        talk, asked = {}, []
+        for session, chat in enumerate(chats[start:start + CHATS_PER_CONVERSATION], 1):
+            talk[f"session_{session}_date_time"], ends, at = "", [], 0
+            talk[f"session_{session}"] = [{"speaker": one["speaker"], "text": one["text"], "dia_id": f"D{session}:{n}"}
+                                          for n, one in enumerate(chat["edus"], 1)]
+            for one in chat["edus"]:
+                at += len(one["speaker"]) + 2 + len(one["text"]) + 1
+                ends.append(at)
+            for one in chat["qas"]:
+                first = one["question"].lower().split()[0] if one["question"].split() else ""
+                places = {next((n for n, end in enumerate(ends, 1) if answer["answer_start"] < end), len(ends))
+                          for answer in one["answers"] if not one["is_impossible"]}
+                asked.append({"question": one["question"], "evidence": [f"D{session}:{n}" for n in sorted(places)],
+                              "category": QUESTION_WORDS.index(first) + 1 if first in QUESTION_WORDS else 0})
+        yield {"sample_id": f"support-{start}", "conversation": talk, "qa": asked}
+
+
 os.makedirs(OUT, exist_ok=True)
-for name, build in [("realtalk", realtalk), ("friends", friends)]:
+for name, build in [("realtalk", realtalk), ("friends", friends), ("support", support)]:
     found = list(build())
     with open(f"{OUT}/{name}.json", "w") as out:
         json.dump(found, out, indent=1)
