@@ -1,6 +1,7 @@
 //! Collections in the window: views as tabs, table and cards, cells edited in place, and what is written for it.
 
 use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
+use egui::accesskit::Role;
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
 
@@ -243,7 +244,7 @@ fn filters_groups_and_views_are_written() {
     let bench = shelf();
     let mut window = opened(&bench);
     click(&mut window, "Group");
-    let column = |node: &egui_kittest::Node<'_>| node.accesskit_node().role() == egui::accesskit::Role::ColumnHeader;
+    let column = |node: &egui_kittest::Node<'_>| node.accesskit_node().role() == Role::ColumnHeader;
     window.get_all_by_label("done").find(|node| !column(node)).expect("it is offered").click();
     window.run();
     until(&mut window, "there are groups", |window| has(window, "Without a value: 1"));
