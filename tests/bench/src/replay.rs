@@ -44,7 +44,7 @@ struct ReplayTask {
 /// The result of a call: its text, whether it succeeded, and whether it changed the environment.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct CallReply {
-    pub text: String,
+    pub(super) text: String,
     ok: bool,
     changed: bool,
 }

@@ -11,9 +11,9 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LiteralArguments {
     /// The texts and numbers, one a line.
-    pub lines: String,
+    pub(super) lines: String,
     /// The arguments that are numbers.
-    pub numbers: Vec<String>,
+    numbers: Vec<String>,
 }
 
 impl LiteralArguments {
