@@ -17,7 +17,9 @@ pub mod trace_diff;
 pub mod trace_edits;
 pub mod trace_extraction;
 pub mod trace_feedback;
+mod trace_findings;
 pub mod trace_library;
+mod trace_lists;
 pub mod trace_trust;
 pub mod trace_update;
 pub mod trace_verification;
@@ -241,7 +243,7 @@ impl ProjectMemory {
             if trace.known.agent != agent || trace.changed_tool(tools).is_some() {
                 continue;
             }
-            let Ok(values) = trace.match_goal(&goal, note) else { continue };
+            let Ok(values) = trace.for_goal(&goal).match_goal(&goal, note) else { continue };
             let trust = trust(trace);
             let said: Vec<String> = values.iter().map(|(name, (_, text))| format!("{name} = {text}")).collect();
             let with = if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) };
@@ -275,8 +277,10 @@ impl ProjectMemory {
             wanted && (recall.mode == ReplayMode::Follower || fitting.trust.is_followed())
         });
         // If two traces do different things, it's unclear which one the goal refers to.
+        let parsed = ParsedGoal::parse(goal);
         let calls = |fitting: &TraceMatch| {
-            self.traces.get(fitting.at).map(|filed| filed.trace.predicted_calls(&fitting.values, &[]))
+            let trace = self.traces.get(fitting.at).map(|filed| filed.trace.for_goal(&parsed));
+            trace.map(|trace| trace.predicted_calls(&fitting.values, &[]))
         };
         let first = found.first()?;
         let alike = found.iter().all(|other| calls(other) == calls(first));

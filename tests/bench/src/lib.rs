@@ -20,6 +20,7 @@ mod open;
 mod plots;
 mod remote_typing;
 mod replay;
+mod replay_truth;
 mod report;
 mod retrieval;
 mod retrieval_collections;

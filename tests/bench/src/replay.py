@@ -67,7 +67,12 @@ def tasks(_):
         calls = [parse(environment, text) for text in goals[one["id"]][0]]
         found.append({"id": one["id"], "goal": one["question"][0][0]["content"], "config": one["initial_config"],
                       "classes": one["involved_classes"], "calls": calls})
-    return {"tasks": found}
+    parameters = {}
+    for name in FILES.values():
+        for line in open(DATA + f"multi_turn_func_doc/{name}.json"):
+            one = json.loads(line)
+            parameters[one["name"]] = json.dumps(one["parameters"])
+    return {"tasks": found, "parameters": parameters}
 
 
 def start(asked):

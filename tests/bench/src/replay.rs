@@ -1,10 +1,12 @@
 //! Benchmark of the safety of replays, on traces of the multi-turn tasks of BFCL v4 (PyPI `bfcl-eval`).
 //!
 //! The traces are learned from BFCL's ground truth. Their goals are then requested unchanged, in other words, with
-//! other values, in changed environments, with changed tools, and as goals that only look alike. Every trace counts as
-//! certain here, so only matching and conditions protect against wrong actions; no model is called. The environments
-//! are BFCL's own, in a Python process.
+//! other values, in changed environments, with changed tools, and as goals that only look alike. What the ground truth
+//! copies from an earlier reply, it copies from the reply of the changed environment. Every trace counts as certain
+//! here, so only matching and conditions protect against wrong actions; no model is called. The environments are BFCL's
+//! own, in a Python process.
 
+use super::replay_truth::{contains_word, copy_from_replies};
 use super::report::{BenchReport, FigureGoal as Aim, percentile};
 use agent::memory::goal::ParsedGoal;
 use agent::memory::result_check::ResultDifference;
@@ -15,6 +17,7 @@ use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode, StoredTrace};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -24,7 +27,7 @@ use store::{AgentState, CallUsage, DocId, ExecutionStep, MessageId, RunAbout, Ru
 
 const BFCL_DRIVER: &str = include_str!("replay.py");
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct GroundTruthCall {
     name: String,
     args: Map<String, Value>,
@@ -40,8 +43,8 @@ struct ReplayTask {
 
 /// The result of a call: its text, whether it succeeded, and whether it changed the environment.
 #[derive(Clone, Debug, Deserialize)]
-struct CallReply {
-    text: String,
+pub(super) struct CallReply {
+    pub(super) text: String,
     ok: bool,
     changed: bool,
 }
@@ -49,6 +52,8 @@ struct CallReply {
 /// BFCL's environments, in a Python process.
 struct BfclEnvironments {
     child: Child,
+    /// The parameters of all tools as text, by tool.
+    parameters: BTreeMap<String, String>,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
@@ -67,7 +72,7 @@ impl BfclEnvironments {
         let mut child = command.spawn().map_err(|error| format!("python3 cannot be started ({error})"))?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let (to, from) = to.zip(from).ok_or("python3 has no pipes")?;
-        Ok(BfclEnvironments { child, to, from: BufReader::new(from) })
+        Ok(BfclEnvironments { child, parameters: BTreeMap::new(), to, from: BufReader::new(from) })
     }
 
     fn request(&mut self, what: &Value) -> Result<Value, String> {
@@ -110,6 +115,14 @@ impl BfclEnvironments {
     }
 }
 
+/// What the ground truth does in a changed environment, or for another value.
+struct AdaptedTruth {
+    said: Vec<CallReply>,
+    state: String,
+    /// Whether an argument came from an earlier reply that no longer says it, so that no replay can be right.
+    is_stale: bool,
+}
+
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplayEnd {
@@ -122,8 +135,13 @@ enum ReplayEnd {
 }
 
 /// The kinds of requests that a trace of the task may answer.
-const REPLAYABLE_REQUESTS: [&str; 4] =
-    ["the same goal", "other words", "other values", "other numbers in the environment"];
+const REPLAYABLE_REQUESTS: [&str; 5] = [
+    "the same goal",
+    "other words",
+    "other values",
+    "other values that the tools know",
+    "other numbers in the environment",
+];
 
 /// Counts for one kind of request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,6 +159,8 @@ struct ReplayBench {
     world: BfclEnvironments,
     memory: ProjectMemory,
     facts: BTreeMap<String, ToolFacts>,
+    /// The texts that the tasks pass to tools, by tool and argument.
+    argument_values: BTreeMap<(String, String), BTreeSet<String>>,
     /// Whether the tasks are reported in two halves.
     split: bool,
     /// Name of the half of the current task; empty without a split.
@@ -170,8 +190,9 @@ fn half_of(at: usize) -> &'static str {
 /// Measures replays on BFCL's tasks; with `split`, the two halves of the tasks apart.
 pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> Result<(), String> {
     let mut world = BfclEnvironments::start(corpus)?;
-    let tasks: Vec<ReplayTask> = serde_json::from_value(world.request(&json!({"op": "tasks"}))?["tasks"].take())
-        .map_err(|error| error.to_string())?;
+    let mut read = world.request(&json!({"op": "tasks"}))?;
+    let tasks: Vec<ReplayTask> = serde_json::from_value(read["tasks"].take()).map_err(|error| error.to_string())?;
+    world.parameters = serde_json::from_value(read["parameters"].take()).map_err(|error| error.to_string())?;
     // Replies of the ground truth, and which tools only read.
     let mut truths = Vec::new();
     let mut changes: BTreeSet<String> = BTreeSet::new();
@@ -183,7 +204,8 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> R
     }
     let names: BTreeSet<&String> = tasks.iter().flat_map(|task| task.calls.iter().map(|call| &call.name)).collect();
     let fact = |name: &&String| {
-        ((*name).clone(), ToolFacts { schema: format!("{name} 1"), idempotent: !changes.contains(*name) })
+        let parameters = world.parameters.get(*name).cloned().unwrap_or_default();
+        ((*name).clone(), ToolFacts { schema: format!("{name} 1"), idempotent: !changes.contains(*name), parameters })
     };
     let facts: BTreeMap<String, ToolFacts> = names.iter().map(fact).collect();
     let mut memory = ProjectMemory::default();
@@ -208,10 +230,17 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> R
     for (why, count) in reasons {
         report.add_figure(format!("not learned because {why}"), count as f64, "", Aim::None);
     }
+    let mut argument_values: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    for call in tasks.iter().flat_map(|task| &task.calls) {
+        for (name, text) in call.args.iter().filter_map(|(name, value)| Some((name, value.as_str()?))) {
+            argument_values.entry((call.name.clone(), name.clone())).or_default().insert(text.to_owned());
+        }
+    }
     let mut bench = ReplayBench {
         world,
         memory,
         facts,
+        argument_values,
         split,
         half: "",
         task: 0,
@@ -359,6 +388,71 @@ fn misleading_goals(goal: &str) -> Vec<String> {
 }
 
 impl ReplayBench {
+    /// Makes the calls of the ground truth for another value or environment. Returns `None` if it can't be created.
+    fn adapt_truth(
+        &mut self,
+        task: &ReplayTask,
+        config: &Value,
+        calls: &[GroundTruthCall],
+        before: &[CallReply],
+    ) -> Result<Option<AdaptedTruth>, String> {
+        let Some(env) = self.world.create_environment(config, &task.classes)? else { return Ok(None) };
+        let goal = ParsedGoal::parse(&task.goal);
+        let (mut said, mut is_stale) = (Vec::new(), false);
+        for (at, (call, own)) in calls.iter().zip(&task.calls).enumerate() {
+            let mut args = Map::new();
+            for (key, value) in &call.args {
+                let is_own = own.args.get(key) == Some(value);
+                let copied =
+                    is_own.then(|| copy_from_replies(value, &goal, (&before[..at], said.as_slice()), &mut is_stale));
+                args.insert(key.clone(), copied.unwrap_or_else(|| value.clone()));
+            }
+            // A number that was read, and isn't there any more.
+            let text =
+                |replies: &[CallReply]| replies.iter().map(|reply| reply.text.as_str()).collect::<Vec<_>>().join(" ");
+            let (then, now) = (text(&before[..at]), text(&said));
+            is_stale |= args.values().filter(|value| value.is_number()).any(|value| {
+                let written = value.to_string();
+                contains_word(&then, &written) && !contains_word(&now, &written) && !goal.names_all(&written)
+            });
+            said.push(self.world.call_tool(env, &call.name, &args)?);
+        }
+        Ok(Some(AdaptedTruth { said, state: self.world.close_environment(env)?, is_stale }))
+    }
+
+    /// Requests a goal with another value, in the goal, the environment and the ground truth alike. Returns whether
+    /// that makes sense: the calls then end as they did.
+    fn ask_with_value(
+        &mut self,
+        kind: &'static str,
+        task: &ReplayTask,
+        said: &[CallReply],
+        (value, new): (&str, &str),
+    ) -> Result<bool, String> {
+        let schemas = self.schemas();
+        let goal = task.goal.replace(value, new);
+        let config = replace_word(&task.config, value, new);
+        let other = |call: &GroundTruthCall| {
+            let args = replace_word(&Value::Object(call.args.clone()), value, new);
+            GroundTruthCall { name: call.name.clone(), args: args.as_object().cloned().unwrap_or_default() }
+        };
+        let calls: Vec<GroundTruthCall> = task.calls.iter().map(other).collect();
+        let Some(truth) = self.adapt_truth(task, &config, &calls, said)? else { return Ok(false) };
+        if goal == task.goal || truth.said.iter().zip(said).any(|(now, before)| now.ok != before.ok) {
+            return Ok(false);
+        }
+        let is_named = calls != task.calls;
+        let (end, after) = self.replay_goal(&goal, task, &config, &schemas)?;
+        // If no call names the value, the ground truth is about the old one, and nothing says what the new one needs.
+        let kind = if is_named { kind } else { "another value that no call names" };
+        self.record_end(kind, end, is_named && !truth.is_stale && after == truth.state);
+        Ok(true)
+    }
+
+    fn schemas(&self) -> BTreeMap<String, String> {
+        self.facts.iter().map(|(name, facts)| (name.clone(), facts.schema.clone())).collect()
+    }
+
     /// Replays the trace that matches a goal, under the trace's conditions. Returns the outcome and the final state.
     fn replay_goal(
         &mut self,
@@ -377,7 +471,8 @@ impl ReplayBench {
             self.reason = self.miss_reason(goal);
             return Ok((ReplayEnd::Missed, String::new()));
         };
-        let Some(trace) = self.memory.traces.get(fitting.at).map(|filed| filed.trace.clone()) else {
+        let trace = self.memory.traces.get(fitting.at).map(|filed| filed.trace.for_goal(&ParsedGoal::parse(goal)));
+        let Some(trace) = trace.map(Cow::into_owned) else {
             return Ok((ReplayEnd::Missed, String::new()));
         };
         let Some(env) = self.world.create_environment(config, &task.classes)? else {
@@ -466,8 +561,7 @@ impl ReplayBench {
     }
 
     fn measure_task(&mut self, at: usize, task: &ReplayTask, said: &[CallReply]) -> Result<(), String> {
-        let schemas: BTreeMap<String, String> =
-            self.facts.iter().map(|(name, facts)| (name.clone(), facts.schema.clone())).collect();
+        let schemas = self.schemas();
         let Some((_, state)) = self.world.run_calls(task, &task.config, &task.calls)? else { return Ok(()) };
         let (end, after) = self.replay_goal(&task.goal, task, &task.config, &schemas)?;
         self.record_end("the same goal", end, after == state);
@@ -475,7 +569,6 @@ impl ReplayBench {
             let (end, after) = self.replay_goal(&goal, task, &task.config, &schemas)?;
             self.record_end("other words", end, after == state);
         }
-        // Replaces a value in the goal, the environment and the ground truth alike.
         let values: Vec<String> = ParsedGoal::parse(&task.goal).values().map(|(_, text)| text.to_owned()).collect();
         for (number, value) in values.iter().enumerate().filter(|(_, value)| value.len() >= 3) {
             let new = match value.rsplit_once('.') {
@@ -485,22 +578,29 @@ impl ReplayBench {
                 _ if value.parse::<f64>().is_ok() => continue,
                 _ => format!("{value}{number}x"),
             };
-            let goal = task.goal.replace(value.as_str(), &new);
-            let config = replace_word(&task.config, value, &new);
-            let other = |call: &GroundTruthCall| GroundTruthCall {
-                name: call.name.clone(),
-                args: replace_word(&Value::Object(call.args.clone()), value, &new)
-                    .as_object()
-                    .cloned()
-                    .unwrap_or_default(),
-            };
-            let calls: Vec<GroundTruthCall> = task.calls.iter().map(other).collect();
-            let Some((truth, state)) = self.world.run_calls(task, &config, &calls)? else { continue };
-            if goal == task.goal || truth.iter().zip(said).any(|(now, before)| now.ok != before.ok) {
-                continue;
+            self.ask_with_value("other values", task, said, (value.as_str(), new.as_str()))?;
+        }
+        // The values above are made up. These are what other tasks pass to the same argument, which the tools may know.
+        let config = task.config.to_string();
+        for value in values.iter().filter(|value| value.len() >= 3) {
+            let known = self.argument_values.iter().filter(|((tool, name), _)| {
+                task.calls.iter().any(|call| {
+                    call.name == *tool && call.args.get(name).and_then(Value::as_str) == Some(value.as_str())
+                })
+            });
+            let known: BTreeSet<String> = known.flat_map(|(_, values)| values.iter().cloned()).collect();
+            let fits =
+                |new: &&String| new.len() >= 3 && !task.goal.contains(new.as_str()) && !config.contains(new.as_str());
+            for new in known.iter().filter(fits) {
+                if self.ask_with_value(
+                    "other values that the tools know",
+                    task,
+                    said,
+                    (value.as_str(), new.as_str()),
+                )? {
+                    break;
+                }
             }
-            let (end, after) = self.replay_goal(&goal, task, &config, &schemas)?;
-            self.record_end("other values", end, after == state);
         }
         // Renames what the ground truth refers to in the environment, so that the old steps can't be right.
         let texts: BTreeSet<&str> = task
@@ -520,22 +620,10 @@ impl ReplayBench {
         }
         // Changes the numbers in the environment. A replay is right only if it used none of the old ones.
         let config = shift_numbers(&task.config);
-        if let Some((now, state)) = self.world.run_calls(task, &config, &task.calls)? {
-            let old: String = said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
-            let new: String = now.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
-            let used = |call: &GroundTruthCall| {
-                call.args.values().filter(|value| value.is_number()).any(|value| {
-                    let text = value.to_string();
-                    old.contains(&text) && !new.contains(&text) && !task.goal.contains(&text)
-                })
-            };
-            let stale = task.calls.iter().skip(1).any(used);
+        if let Some(truth) = self.adapt_truth(task, &config, &task.calls, said)? {
             let (end, after) = self.replay_goal(&task.goal, task, &config, &schemas)?;
-            self.record_end(
-                "other numbers in the environment",
-                end,
-                !stale && now.iter().all(|said| said.ok) && after == state,
-            );
+            let is_right = !truth.is_stale && truth.said.iter().all(|said| said.ok) && after == truth.state;
+            self.record_end("other numbers in the environment", end, is_right);
         }
         // Changes one of the task's tools.
         if let Some(call) = task.calls.get(at % task.calls.len().max(1)) {

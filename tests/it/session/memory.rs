@@ -143,6 +143,56 @@ fn a_finding_that_says_the_same_about_another_value_is_followed() {
 }
 
 #[test]
+fn a_value_of_an_earlier_result_is_taken_from_the_result_of_the_replay() {
+    let stock = |name: &str, price: &str| format!(r#"{{"name": "{name}", "price": {price}, "of": {{"hall": "h-1"}}}}"#);
+    let goal = |name: &str| format!("Write what '{name}' cost into reports/{name}.md");
+    let mut twin = agent(&[("data/Anvils.txt", ""), ("data/Ropes.txt", ""), ("data/Nets.txt", "")], "");
+    ask(&mut twin, 7, &goal("Anvils"), ReplayMode::Auto);
+    answer(&mut twin, said("I look.", &[("read_file", json!({"path": "data/Anvils.txt"}))]));
+    done(&mut twin, fine(&stock("Anvils", "227.16")));
+    let write = json!({"path": "reports/Anvils.md", "content": "Anvils: 227.16, in h-1\n"});
+    answer(&mut twin, said("", &[("write_file", write)]));
+    answer(&mut twin, said("It is noted.", &[]));
+    twin.settle();
+    let steps = trace(&twin).1.steps;
+    assert_eq!(steps[1].input["content"], "{text1}: {step1.price}, in {step1.of.hall}\n");
+
+    ask(&mut twin, 8, &goal("Ropes"), ReplayMode::Follower);
+    done(&mut twin, fine(&stock("Ropes", "9.5")));
+    twin.settle();
+    assert!(twin.models.is_empty(), "no model is called");
+    assert_eq!(twin.file("reports/Ropes.md").as_deref(), Some("Ropes: 9.5, in h-1\n"));
+
+    ask(&mut twin, 9, &goal("Nets"), ReplayMode::Follower);
+    done(&mut twin, fine(r#"{"name": "Nets", "cost": 4}"#));
+    assert_eq!((twin.file("reports/Nets.md"), twin.models.len()), (None, 1), "no price, so a model is asked");
+}
+
+#[test]
+fn what_was_done_with_each_value_of_a_list_is_done_with_a_longer_one() {
+    let mut twin = agent(&[("a.md", "# A\n")], "");
+    ask(&mut twin, 7, "Write 'To do' into notes/b.md and notes/c.md", ReplayMode::Auto);
+    for path in ["notes/b.md", "notes/c.md"] {
+        answer(&mut twin, said("", &[("write_file", json!({"path": path, "content": "To do\n"}))]));
+    }
+    answer(&mut twin, said("It is done.", &[]));
+    twin.settle();
+    assert_eq!(trace(&twin).1.steps.len(), 2);
+
+    let id = ask(&mut twin, 8, "Write 'Done' into notes/d.md, notes/e.md and notes/f.md", ReplayMode::Follower);
+    twin.settle();
+    assert!(twin.models.is_empty(), "no model is called");
+    for path in ["notes/d.md", "notes/e.md", "notes/f.md"] {
+        assert_eq!(twin.file(path).as_deref(), Some("Done\n"), "{path}");
+    }
+    assert_eq!(one(&twin, id).about.ending, Some(RunEnding::Done));
+    assert_eq!(trace(&twin).1.known.verified_count, 1, "it counts for the trace of two");
+
+    ask(&mut twin, 9, "Write 'Done' into notes/g.md, notes/g.md and notes/h.md", ReplayMode::Follower);
+    assert_eq!(twin.file("notes/g.md"), None, "a value that is there twice is a model's work");
+}
+
+#[test]
 fn another_form_of_the_data_stops_it_and_a_model_goes_on() {
     let mut twin = shop();
     by_model(&mut twin, 7, "October 2026", "2026-10");

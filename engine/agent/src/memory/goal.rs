@@ -64,6 +64,9 @@ pub struct ParsedGoal {
     /// Whether the goal says to do something only in some case, or to choose by a quality. Its steps depend on findings
     /// even if nothing was read for them.
     pub branches: bool,
+    /// Whether the goal is about all or some of several things, or says to make sure of something. Then even what was
+    /// read last may have decided that nothing more was to be done.
+    pub quantifies: bool,
 }
 
 /// Goals longer than this, in bytes, are never replayed.
@@ -161,6 +164,69 @@ const DEPENDENCE_WORDS: [&str; 27] = [
     "others",
 ];
 
+/// Those of the words above that are about all or some of several things, and words that say to make sure of something.
+const QUANTIFYING_WORDS: [&str; 17] = [
+    "only",
+    "each",
+    "every",
+    "all",
+    "any",
+    "both",
+    "same",
+    "remaining",
+    "rest",
+    "other",
+    "others",
+    "ensure",
+    "ensuring",
+    "sure",
+    "verify",
+    "check",
+    "confirm",
+];
+
+/// Pairs of words that mean something of their own, whatever the words mean alone.
+const FIXED_PHRASES: [(&str, &str); 14] = [
+    ("first", "class"),
+    ("first", "name"),
+    ("last", "name"),
+    ("last", "minute"),
+    ("first", "aid"),
+    ("all", "right"),
+    ("all", "good"),
+    ("all", "set"),
+    ("at", "all"),
+    ("after", "all"),
+    ("above", "all"),
+    ("next", "to"),
+    ("each", "other"),
+    ("other", "than"),
+];
+
+/// Words before "if you could", with which it's a polite request and no condition.
+const COURTESY_WORDS: [&str; 20] = [
+    "appreciate",
+    "appreciated",
+    "grateful",
+    "thankful",
+    "great",
+    "nice",
+    "good",
+    "kind",
+    "lovely",
+    "love",
+    "glad",
+    "happy",
+    "helpful",
+    "mind",
+    "fantastic",
+    "wonderful",
+    "awesome",
+    "perfect",
+    "favor",
+    "pleased",
+];
+
 /// Full English names of the months.
 pub(super) const MONTH_NAMES: [&str; 12] = [
     "January",
@@ -186,21 +252,60 @@ struct GoalPiece<'a> {
     quoted: bool,
     /// Whether it starts a sentence, where a capital letter means nothing.
     first: bool,
+    /// Whether a comma or another mark follows it.
+    pause: bool,
+}
+
+/// A token with what only matters while a goal is parsed.
+struct RawToken {
+    token: GoalToken,
+    /// Whether it's a name with a capital letter.
+    capital: bool,
+    /// Whether a comma or another mark follows it, so that the next word belongs to another name.
+    pause: bool,
+}
+
+impl RawToken {
+    fn new(token: GoalToken) -> RawToken {
+        RawToken { token, capital: false, pause: false }
+    }
+
+    fn is_to(&self) -> bool {
+        self.word() == Some("to")
+    }
+
+    /// Returns the word; `None` for a value.
+    fn word(&self) -> Option<&str> {
+        match &self.token {
+            GoalToken::Word(word) => Some(word),
+            GoalToken::Value(..) => None,
+        }
+    }
 }
 
 impl ParsedGoal {
     /// Splits a goal into words and values.
     pub fn parse(text: &str) -> ParsedGoal {
         let text = &text[..text.floor_char_boundary(MAX_GOAL_BYTES)];
-        let mut raw: Vec<(GoalToken, bool)> = Vec::new();
-        let (mut depends, mut branches) = (false, false);
+        let mut raw: Vec<RawToken> = Vec::new();
+        let (mut depends, mut branches, mut quantifies) = (false, false, false);
         for piece in split_pieces(text) {
+            let begun = raw.len();
             classify_piece(&piece, &mut raw);
+            // "Should it be there, delete it" is a condition; "it should be there" is none.
+            branches |= piece.first && raw.get(begun).and_then(RawToken::word) == Some("should");
+            if let Some(last) = raw.last_mut() {
+                last.pause = piece.pause;
+            }
         }
         merge_written_dates(&mut raw);
+        let empty: Vec<bool> = (0..raw.len()).map(|at| is_polite_if(&raw, at) || is_in_phrase(&raw, at)).collect();
+        // "Make sure to write it" asks for nothing else than "write it"; "make sure that it's there" is a condition.
+        let is_ensured = |at: usize| raw[at].word() == Some("sure") && !raw.get(at + 1).is_some_and(RawToken::is_to);
+        depends |= (0..raw.len()).any(is_ensured);
         let mut tokens: Vec<GoalToken> = Vec::new();
         let mut joins = false;
-        for (token, capital) in raw {
+        for (RawToken { token, capital, pause }, is_empty) in raw.into_iter().zip(empty) {
             match (token, tokens.last_mut()) {
                 // Two capitalized words in a row are one name.
                 (GoalToken::Value(SlotKind::Name, next), Some(GoalToken::Value(SlotKind::Name, name)))
@@ -208,17 +313,21 @@ impl ParsedGoal {
                 {
                     name.push(' ');
                     name.push_str(&next);
+                    joins = !pause;
                 }
                 (GoalToken::Word(word), _) => {
-                    branches |= BRANCHING_WORDS.contains(&word.as_str());
-                    depends |= branches || DEPENDENCE_WORDS.contains(&word.as_str());
+                    if !is_empty {
+                        branches |= BRANCHING_WORDS.contains(&word.as_str());
+                        depends |= DEPENDENCE_WORDS.contains(&word.as_str());
+                        quantifies |= QUANTIFYING_WORDS.contains(&word.as_str());
+                    }
                     joins = false;
                     if !POLITENESS_WORDS.contains(&word.as_str()) || word == "to" {
                         tokens.push(GoalToken::Word(word));
                     }
                 }
                 (value, _) => {
-                    joins = capital;
+                    joins = capital && !pause;
                     tokens.push(value);
                 }
             }
@@ -227,7 +336,7 @@ impl ParsedGoal {
         while tokens.first() == Some(&GoalToken::Word("to".to_owned())) {
             tokens.remove(0);
         }
-        ParsedGoal { tokens, depends, branches }
+        ParsedGoal { tokens, depends: depends || branches, branches, quantifies }
     }
 
     /// Returns the words that aren't values.
@@ -271,12 +380,35 @@ impl ParsedGoal {
     }
 }
 
+/// A dash that separates words without spaces: "a stretch—450 miles".
+const EM_DASH: char = '\u{2014}';
+/// Marks between parts of a sentence.
+const PAUSES: [char; 7] = [',', ';', ':', '.', '!', '?', '…'];
+
+/// Returns whether the word at an index is the "if" of a polite request or of "even if", which is no condition.
+fn is_polite_if(tokens: &[RawToken], at: usize) -> bool {
+    let word = |at: usize| tokens.get(at).and_then(RawToken::word).unwrap_or_default();
+    let before = at.saturating_sub(3)..at;
+    let asks = word(at + 1) == "you" && matches!(word(at + 2), "could" | "would" | "can");
+    let is_asked = asks && before.clone().any(|at| COURTESY_WORDS.contains(&word(at)));
+    word(at) == "if" && (is_asked || before.last().is_some_and(|at| word(at) == "even"))
+}
+
+/// Returns whether the word at an index belongs to one of `FIXED_PHRASES`.
+fn is_in_phrase(tokens: &[RawToken], at: usize) -> bool {
+    let is_phrase = |at: usize| {
+        let pair = tokens.get(at).and_then(RawToken::word).zip(tokens.get(at + 1).and_then(RawToken::word));
+        pair.is_some_and(|pair| FIXED_PHRASES.contains(&pair))
+    };
+    is_phrase(at) || at.checked_sub(1).is_some_and(is_phrase)
+}
+
 fn split_pieces(text: &str) -> Vec<GoalPiece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     let mut first = true;
     while let Some(letter) = rest.chars().next() {
-        if letter.is_whitespace() || matches!(letter, '(' | '[' | '{' | '*' | '-' | '>') {
+        if letter.is_whitespace() || matches!(letter, '(' | '[' | '{' | '*' | '-' | '>' | EM_DASH) {
             // A dash before a digit is a minus sign.
             let sign = letter == '-' && rest[1..].starts_with(|next: char| next.is_ascii_digit());
             if !sign {
@@ -286,18 +418,20 @@ fn split_pieces(text: &str) -> Vec<GoalPiece<'_>> {
             }
         }
         if let Some((inside, behind)) = parse_quoted(rest, letter) {
-            found.push(GoalPiece { text: inside, quoted: true, first: false });
+            let pause = behind.starts_with(PAUSES);
+            found.push(GoalPiece { text: inside, quoted: true, first: false, pause });
             (rest, first) = (behind, false);
             continue;
         }
-        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let end = rest.find(|c: char| c.is_whitespace() || c == EM_DASH).unwrap_or(rest.len());
         let chunk = &rest[..end];
         rest = &rest[end..];
         let closing = |c: char| matches!(c, ')' | ']' | '}' | '"' | '\'' | '`' | '”' | '’' | '*');
-        let bare = chunk.trim_end_matches(closing).trim_end_matches([',', ';', ':', '.', '!', '?', '…']);
+        let bare = chunk.trim_end_matches(closing).trim_end_matches(PAUSES);
         let bare = bare.trim_end_matches(closing).trim_start_matches(['"', '\'', '`', '“', '‘']);
         if !bare.is_empty() {
-            found.push(GoalPiece { text: bare, quoted: false, first });
+            let pause = chunk.ends_with(closing) || chunk.ends_with(PAUSES) || rest.starts_with(EM_DASH);
+            found.push(GoalPiece { text: bare, quoted: false, first, pause });
         }
         first = chunk.trim_end_matches(closing).ends_with(['.', '!', '?', ':']);
     }
@@ -324,9 +458,9 @@ fn parse_quoted(text: &str, open: char) -> Option<(&str, &str)> {
     None
 }
 
-fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<(GoalToken, bool)>) {
+fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<RawToken>) {
     let text = piece.text;
-    let mut value = |kind, text: &str| into.push((GoalToken::Value(kind, text.to_owned()), false));
+    let mut value = |kind, text: &str| into.push(RawToken::new(GoalToken::Value(kind, text.to_owned())));
     if text.starts_with("http://") || text.starts_with("https://") || (text.contains('@') && !text.starts_with('@')) {
         return value(SlotKind::Url, text);
     }
@@ -346,9 +480,9 @@ fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<(GoalToken, bool)>) {
     };
     let (amount, percent) = amount.strip_suffix('%').map_or((amount, false), |amount| (amount, true));
     if let Some(number) = parse_number(amount) {
-        into.extend(sign.map(|sign| (GoalToken::Word(sign.to_string()), false)));
-        into.push((GoalToken::Value(SlotKind::Number, number), false));
-        into.extend(percent.then(|| (GoalToken::Word("%".to_owned()), false)));
+        into.extend(sign.map(|sign| RawToken::new(GoalToken::Word(sign.to_string()))));
+        into.push(RawToken::new(GoalToken::Value(SlotKind::Number, number)));
+        into.extend(percent.then(|| RawToken::new(GoalToken::Word("%".to_owned()))));
         return;
     }
     let lower = text.to_lowercase();
@@ -363,12 +497,13 @@ fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<(GoalToken, bool)>) {
     }
     let bare = lower.strip_suffix("'s").or_else(|| lower.strip_suffix("’s")).unwrap_or(&lower);
     if capitals > 0 && !piece.first && bare != "i" && !bare.starts_with("i'") && !GREETING_WORDS.contains(&bare) {
-        return into.push((GoalToken::Value(SlotKind::Name, text.to_owned()), true));
+        let token = GoalToken::Value(SlotKind::Name, text.to_owned());
+        return into.push(RawToken { capital: true, ..RawToken::new(token) });
     }
     // "archive/old" is a path; "and/or" are words.
-    for part in bare.split(['/', '\u{2014}']).filter(|part| !part.is_empty()) {
+    for part in bare.split('/').filter(|part| !part.is_empty()) {
         let same = GOAL_SYNONYMS.iter().find(|row| row.contains(&part)).map_or(part, |row| row[0]);
-        into.push((GoalToken::Word(same.to_owned()), false));
+        into.push(RawToken::new(GoalToken::Word(same.to_owned())));
     }
 }
 
@@ -427,44 +562,55 @@ fn parse_date(text: &str) -> Option<(SlotKind, String)> {
     }
 }
 
-/// Turns months and days written as words into values.
-fn merge_written_dates(tokens: &mut Vec<(GoalToken, bool)>) {
+/// Turns months and days written as words into values: "3 May 2026", "May 3rd, 2026", "the 3rd day of May in 2026".
+fn merge_written_dates(tokens: &mut Vec<RawToken>) {
     let month = |token: &GoalToken| {
         let (GoalToken::Word(word) | GoalToken::Value(SlotKind::Name, word)) = token else { return None };
-        let fits =
-            |name: &str| name.eq_ignore_ascii_case(word) || (word.len() == 3 && name[..3].eq_ignore_ascii_case(word));
+        let fits = |name: &str| {
+            name.eq_ignore_ascii_case(word)
+                || (word.len() == 3 && name[..3].eq_ignore_ascii_case(word))
+                || (name == "September" && word.eq_ignore_ascii_case("sept"))
+        };
         MONTH_NAMES.iter().position(|name| fits(name)).map(|at| at + 1)
     };
-    let number = |token: Option<&(GoalToken, bool)>, from: u32, to: u32| match token {
-        Some((GoalToken::Value(SlotKind::Number, text), _)) => {
-            text.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
-        }
-        Some((GoalToken::Value(SlotKind::Name, text), _)) => {
+    let number = |token: Option<&RawToken>, from: u32, to: u32| match &token?.token {
+        GoalToken::Value(SlotKind::Number, text) => text.parse::<u32>().ok().filter(|n| (from..=to).contains(n)),
+        GoalToken::Value(SlotKind::Name, text) => {
             // Matches "3rd" and "22nd".
             let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
             digits.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
         }
-        _ => None,
+        GoalToken::Value(..) | GoalToken::Word(_) => None,
+    };
+    let is_word = |token: Option<&RawToken>, words: &[&str]| {
+        token.and_then(RawToken::word).is_some_and(|word| words.contains(&word))
     };
     let mut at = 0;
     while at < tokens.len() {
-        if let Some(month) = month(&tokens[at].0) {
+        if let Some(month) = month(&tokens[at].token) {
             let year = |at: usize| number(tokens.get(at), 1000, 9999);
+            let year_at = at + 1 + usize::from(is_word(tokens.get(at + 1), &["in", "of"]));
             let (from, to, made) = if let (Some(day), Some(year)) = (number(tokens.get(at + 1), 1, 31), year(at + 2)) {
                 (at, at + 3, GoalToken::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
-            } else if let Some(year) = year(at + 1) {
-                let before = at.checked_sub(1).and_then(|before| number(tokens.get(before), 1, 31));
-                match before {
-                    Some(day) => {
-                        (at - 1, at + 2, GoalToken::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
+            } else if let Some(year) = year(year_at) {
+                let before = |at: usize, words: &[&str]| {
+                    at.checked_sub(1).filter(|before| is_word(tokens.get(*before), words)).unwrap_or(at)
+                };
+                // The number of the day is before "May", "of May" or "day of May".
+                let day_at = before(before(at, &["of"]), &["day"]).checked_sub(1);
+                match day_at.and_then(|day_at| Some((day_at, number(tokens.get(day_at), 1, 31)?))) {
+                    Some((day_at, day)) => {
+                        let text = format!("{year:04}-{month:02}-{day:02}");
+                        (day_at, year_at + 1, GoalToken::Value(SlotKind::Date, text))
                     }
-                    None => (at, at + 2, GoalToken::Value(SlotKind::Month, format!("{year:04}-{month:02}"))),
+                    None => (at, year_at + 1, GoalToken::Value(SlotKind::Month, format!("{year:04}-{month:02}"))),
                 }
             } else {
                 at += 1;
                 continue;
             };
-            tokens.splice(from..to, [(made, false)]);
+            let pause = tokens.get(to - 1).is_some_and(|token| token.pause);
+            tokens.splice(from..to, [RawToken { pause, ..RawToken::new(made) }]);
             at = from;
         }
         at += 1;
@@ -500,9 +646,54 @@ mod tests {
         let parse = ParsedGoal::parse;
         assert!(parse("Delete all of them").depends && !parse("Delete a.md").depends);
         assert!(parse("Delete it if it is old").branches && !parse("Delete all of them").branches);
+        assert!(parse("Delete all of them").quantifies && !parse("Delete the latest").quantifies);
         let goal = parse("Move both 'a.pdf' and 'Big Plan' into archive, 30 of them");
         assert!(goal.names_all("a.pdf") && goal.names_all("big plan\n30.0\narchive"));
         assert!(!goal.names_all("b.pdf") && !goal.names_all("31") && !goal.names_all("archives"));
+    }
+
+    #[test]
+    fn polite_requests_are_no_conditions() {
+        let branches = |text: &str| ParsedGoal::parse(text).branches;
+        for polite in [
+            "I'd appreciate it if you could delete a.md",
+            "It would be great if you would show a.md",
+            "Delete a.md, even if it's dear to me",
+            "The table should be in a.md",
+        ] {
+            assert!(!branches(polite), "{polite}");
+        }
+        for condition in [
+            "Delete a.md if you can",
+            "Delete a.md if you could not read it",
+            "I'd appreciate a table. Delete a.md if it is there",
+            "Read a.md. Should it be empty, delete it",
+        ] {
+            assert!(branches(condition), "{condition}");
+        }
+        let depends = |text: &str| ParsedGoal::parse(text).depends;
+        assert!(!depends("Book first class, all set") && depends("Book the first flight, all of it"));
+        assert!(!depends("Make sure to write a.md") && depends("Make sure that a.md is short"));
+    }
+
+    #[test]
+    fn lists_and_dates_of_many_forms_are_values() {
+        let values = |text: &str| {
+            let goal = ParsedGoal::parse(text);
+            goal.values().map(|(kind, text)| format!("{} {text}", kind.as_str())).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(values("Write to Ann Miller, Bob and Eve Stone"), "name Ann Miller|name Bob|name Eve Stone");
+        assert_eq!(values("a long stretch—1200 miles to Ann—now"), "number 1200|name Ann");
+        for day in [
+            "on the 6th day of October in 2026",
+            "on the 6th of October, 2026",
+            "on 6 Oct 2026",
+            "on October 6th, 2026",
+        ] {
+            assert_eq!(values(day), "date 2026-10-06", "{day}");
+        }
+        assert_eq!(values("on 19th Sept 2026"), "date 2026-09-19");
+        assert_eq!(values("in October of 2026"), "month 2026-10");
     }
 
     proptest! {

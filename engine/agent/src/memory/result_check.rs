@@ -23,6 +23,9 @@ pub struct ResultCheck {
     /// Required shape: the columns of a table or the keys of JSON; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub shape: String,
+    /// Whether it's the last result, so that no step needs what a list holds: an empty list fits, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_last: bool,
 }
 
 /// How a result differs from the required one.
@@ -65,7 +68,8 @@ impl ResultCheck {
             return Ok(());
         }
         let now = result_shape(result);
-        if !self.shape.is_empty() && now != self.shape {
+        let fits = now == self.shape || (self.is_last && without_list_elements(&now, &self.shape));
+        if !self.shape.is_empty() && !fits {
             return Err(ResultDifference::Shape { now, before: self.shape.clone() });
         }
         if !self.same.is_empty() && short_hash(result.as_bytes()) != self.same {
@@ -99,6 +103,21 @@ pub fn result_shape(text: &str) -> String {
         }
     }
     "text".to_owned()
+}
+
+/// Returns whether two shapes of JSON differ only in the elements of lists that are empty in one of them.
+fn without_list_elements(one: &str, other: &str) -> bool {
+    let keys = |shape: &str| -> Option<BTreeSet<String>> {
+        Some(shape.strip_prefix("json ")?.split(' ').map(str::to_owned).collect())
+    };
+    let (Some(one), Some(other)) = (keys(one), keys(other)) else { return false };
+    // A path of an element begins with that of its list, which both have, and "[]".
+    let lists = one.intersection(&other).filter_map(|path| path.strip_suffix(":list")).map(|list| format!("{list}[]"));
+    let empty: Vec<String> = lists
+        .filter(|list| [&one, &other].iter().any(|keys| !keys.iter().any(|path| path.starts_with(list.as_str()))))
+        .collect();
+    let is_element = |path: &String| empty.iter().any(|list| path.starts_with(list.as_str()));
+    one.symmetric_difference(&other).all(is_element)
 }
 
 fn bound_shape(shape: String) -> String {
@@ -153,6 +172,24 @@ mod tests {
         assert!(expect.check("day,sold\n1,5\n", &none).is_ok() && expect.check("day,sold\n1,6\n", &none).is_err());
         assert_eq!(expect.like, "");
         assert!(ResultCheck::default().check("anything", &none).is_ok());
+    }
+
+    #[test]
+    fn the_last_list_may_be_empty() {
+        let none = SlotValues::new();
+        let found = r#"{"found": [{"id": 1}], "of": "a b"}"#;
+        let mut expect = ResultCheck::from_result(found, false, &none);
+        let empty = r#"{"found": [], "of": "c"}"#;
+        assert!(expect.check(empty, &none).is_err(), "a step may need what was found");
+        expect.is_last = true;
+        assert!(expect.check(empty, &none).is_ok() && expect.check(found, &none).is_ok());
+        for other in [r#"{"found": []}"#, r#"{"found": [{"no": 1}], "of": "c"}"#, r#"{"found": null, "of": "c"}"#, "[]"]
+        {
+            assert!(expect.check(other, &none).is_err(), "{other}");
+        }
+        let mut expect = ResultCheck::from_result(empty, false, &none);
+        expect.is_last = true;
+        assert!(expect.check(found, &none).is_ok());
     }
 
     #[test]

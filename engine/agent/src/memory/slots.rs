@@ -7,8 +7,14 @@ use std::collections::BTreeMap;
 
 /// Key of an object that is the slot of a number from the goal.
 const NUMBER_SLOT_KEY: &str = "$slot";
+/// Form of a number that is written with a decimal point even if it's whole: 450.0 for 450.
+const DECIMAL_FORM: &str = "decimal";
 /// Maximum number of a result's lines that later steps can refer to.
 const MAX_NAMED_RESULT_LINES: usize = 40;
+/// Maximum length of a result in bytes that is parsed as JSON.
+const MAX_JSON_RESULT_BYTES: usize = 64 << 10;
+/// Maximum number of a JSON result's values that later steps can refer to.
+const MAX_JSON_VALUES: usize = 200;
 
 /// Values with their kinds, by slot name.
 pub type SlotValues = BTreeMap<String, (SlotKind, String)>;
@@ -154,7 +160,7 @@ pub fn result_template(result: &str, values: &SlotValues) -> String {
 }
 
 /// Finds `needle` in `text` as a whole word, starting at byte `from`.
-fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
+pub(super) fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
     let (first, last) = (needle.chars().next()?, needle.chars().next_back()?);
     let mut at = from;
     while let Some(found) = text.get(at..)?.find(needle).map(|found| found + at) {
@@ -250,21 +256,23 @@ pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, Templa
     Ok(all)
 }
 
-/// Returns the values in a step's result with the names by which later steps refer to them: the whole result, its
-/// lines, and the text after each key.
+/// Returns the values in a step's result with the names by which later steps refer to them: the whole result, the
+/// values of its JSON keys, its lines, and the text after each key.
 pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> {
     let result = result.trim();
     let mut all = Vec::new();
     if result.len() >= 4 {
         all.push((format!("step{step}"), result.to_owned()));
     }
+    let json = json_values(step, result);
+    let is_json_key = |name: &str| json.iter().any(|(known, _)| known == name);
     for (at, line) in result.lines().enumerate().take(MAX_NAMED_RESULT_LINES) {
         let line = line.trim();
         if let Some((key, value)) = line.split_once([':', '=']) {
             let (key, value) = (key.trim().trim_matches(['"', '-', '*', ' ']), value.trim().trim_matches([',', '"']));
-            let plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-'));
-            if (1..=40).contains(&key.len()) && plain && is_distinctive(value) {
-                all.push((format!("step{step}.{key}"), value.to_owned()));
+            let name = format!("step{step}.{key}");
+            if is_plain_key(key) && is_distinctive(value) && !is_json_key(&name) {
+                all.push((name, value.to_owned()));
             }
         }
         if line.len() >= 6 && line != result {
@@ -274,7 +282,58 @@ pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> 
     if is_distinctive(result) && result.len() < 4 {
         all.push((format!("step{step}"), result.to_owned()));
     }
+    // Of two keys with the same value it's unknown which one is meant, and ordinary words may be there by chance.
+    let is_single = |text: &str| json.iter().filter(|(_, other)| other == text).count() == 1;
+    all.extend(json.iter().filter(|(_, text)| is_identifier(text) && is_single(text)).cloned());
     all
+}
+
+fn is_plain_key(key: &str) -> bool {
+    let plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-'));
+    (1..=40).contains(&key.len()) && plain
+}
+
+/// Returns the texts and numbers of a JSON object with their paths of keys: `step1.owner.id`. The elements of lists
+/// have no names: a list may be in another order next time.
+fn json_values(step: usize, result: &str) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    if result.starts_with('{')
+        && result.len() <= MAX_JSON_RESULT_BYTES
+        && let Ok(Value::Object(object)) = serde_json::from_str(result)
+    {
+        collect_json_values(&object, &format!("step{step}"), 0, &mut all);
+    }
+    all
+}
+
+fn collect_json_values(object: &Map<String, Value>, path: &str, deep: usize, into: &mut Vec<(String, String)>) {
+    for (key, value) in object.iter().filter(|(key, _)| is_plain_key(key)) {
+        if into.len() >= MAX_JSON_VALUES {
+            return;
+        }
+        let path = format!("{path}.{key}");
+        match value {
+            Value::String(text) => into.push((path, text.clone())),
+            Value::Number(number) => into.push((path, number.to_string())),
+            Value::Object(inner) if deep < 6 => collect_json_values(inner, &path, deep + 1, into),
+            Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+}
+
+/// Returns whether a text identifies something, so that it isn't the same as another text by chance: a number of at
+/// least three digits, a code such as `NVDA` or `id-7`, an address, a file.
+pub(super) fn is_identifier(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    if text.parse::<f64>().is_ok() {
+        return digits >= 3;
+    }
+    text.len() >= 3 && (digits > 0 || text.contains(['@', '/', '_', '.']) || is_code_word(text))
+}
+
+/// Returns whether a text has capital letters only, such as `NVDA`: inside of a sentence it may be there by chance.
+pub(super) fn is_code_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 /// Returns whether a value is long enough to be recognized in other texts.
@@ -286,6 +345,10 @@ fn is_distinctive(value: &str) -> bool {
 pub(super) fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
     let (name, form) = place.split_once(':').unwrap_or((place, ""));
     if let Some((kind, text)) = values.get(name) {
+        if (*kind, form) == (SlotKind::Number, DECIMAL_FORM) {
+            let whole = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+'));
+            return Ok(if whole { format!("{text}.0") } else { text.clone() });
+        }
         let found = value_renderings(*kind, text).into_iter().find(|(known, _)| *known == form);
         let unknown = || TemplateError::UnknownForm { place: place.to_owned(), kind: kind.as_str() };
         return found.map(|(_, text)| text).ok_or_else(unknown);
@@ -295,6 +358,9 @@ pub(super) fn slot_value(place: &str, values: &SlotValues, results: &[String]) -
     let (Some(step), Some(result)) = (step, result) else {
         return Err(TemplateError::UnknownPlace { place: place.to_owned() });
     };
+    if let Some((_, text)) = json_values(step, result.trim()).into_iter().find(|(known, _)| known == place) {
+        return Ok(text);
+    }
     let mut found = named_results(step, result).into_iter().filter(|(known, _)| known == place).map(|(_, text)| text);
     match (found.next(), found.next()) {
         (Some(text), None) => Ok(text),
@@ -358,14 +424,34 @@ fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: u
     })
 }
 
-/// Returns the object that represents the slot of a number from the goal.
-pub(super) fn number_slot_object(slot: &str) -> Value {
-    Value::Object(Map::from_iter([(NUMBER_SLOT_KEY.to_owned(), Value::String(slot.to_owned()))]))
+/// Returns the object that represents a number from a place: a slot, or an earlier result.
+pub(super) fn number_slot_object(place: &str) -> Value {
+    Value::Object(Map::from_iter([(NUMBER_SLOT_KEY.to_owned(), Value::String(place.to_owned()))]))
+}
+
+/// Returns the place of a number in an argument that was equal to a slot's value. An argument with decimals keeps them.
+pub(super) fn number_place(slot: &str, number: &Number) -> String {
+    if number.is_f64() { format!("{slot}:{DECIMAL_FORM}") } else { slot.to_owned() }
 }
 
 /// Returns the slot's name if a value is a number slot.
 pub(super) fn number_slot(value: &Value) -> Option<&str> {
+    let place = number_slot_place(value)?;
+    Some(place.split_once(':').map_or(place, |(slot, _)| slot))
+}
+
+/// Returns the place of the number if a value is a number slot.
+pub(super) fn number_slot_place(value: &Value) -> Option<&str> {
     value.as_object().filter(|object| object.len() == 1)?.get(NUMBER_SLOT_KEY)?.as_str()
+}
+
+/// Returns the one text for all ways to write a number, such as 25.5 for 25.50; `None` if it's no number.
+pub(super) fn canonical_number(text: &str) -> Option<String> {
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(whole.to_string());
+    }
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    Some(number.to_string())
 }
 
 #[cfg(test)]
@@ -402,7 +488,53 @@ mod tests {
         assert!(fill_template(&template, &SlotValues::new(), &["total: 71\ntotal: 72".to_owned()]).is_err());
     }
 
+    #[test]
+    fn values_of_json_are_named_by_their_keys() {
+        let result =
+            r#"{"symbol": "NVDA", "price": 220.5, "state": "open", "day": {"low": 7, "high": 220.9}, "n": [815]}"#;
+        let mut known: Vec<String> = named_results(1, result).into_iter().map(|(name, _)| name).collect();
+        known.sort_unstable();
+        assert_eq!(known, ["step1", "step1.day.high", "step1.price", "step1.symbol"]);
+        let fill = |place: &str, result: &str| {
+            fill_argument(&number_slot_object(place), &SlotValues::new(), &[result.to_owned()], 0)
+        };
+        assert_eq!(fill("step1.price", result), Ok(serde_json::json!(220.5)));
+        assert_eq!(fill("step1.price", r#"{"price": 9}"#), Ok(serde_json::json!(9)), "any number may come instead");
+        assert_eq!(fill("step1.day.high", r#"{"day": {"high": 1.0}}"#), Ok(serde_json::json!(1.0)));
+        assert!(fill("step1.price", r#"{"cost": 9}"#).is_err() && fill("step1.symbol", result).is_err());
+        let twice = named_results(1, r#"{"from": "id-7", "to": "id-7", "by": "id-8"}"#);
+        assert_eq!(twice.last().map(|(name, _)| name.as_str()), Some("step1.by"), "which id-7 is meant is unknown");
+        assert!(twice.iter().all(|(_, text)| text != "id-7"));
+        // A name that only JSON over several lines has stays as it was.
+        let lines = named_results(2, "{\n  \"a\": {\n    \"total\": 1234\n  }\n}");
+        assert!(lines.contains(&("step2.total".to_owned(), "1234".to_owned())), "{lines:?}");
+    }
+
+    #[test]
+    fn numbers_keep_their_decimals() {
+        let values = |text: &str| SlotValues::from([("number1".to_owned(), (SlotKind::Number, text.to_owned()))]);
+        for (learned, asked, expected) in
+            [("450.0", "12", "12.0"), ("25.5", "30.25", "30.25"), ("450", "12", "12"), ("450", "12.5", "12.5")]
+        {
+            let number: Number = serde_json::from_str(learned).expect("a number");
+            let slot = number_slot_object(&number_place("number1", &number));
+            assert_eq!(number_slot(&slot), Some("number1"));
+            let filled = fill_argument(&slot, &values(asked), &[], 0).expect("filled");
+            assert_eq!(filled.to_string(), expected, "{learned}");
+        }
+        assert_eq!(canonical_number("25.50"), canonical_number("25.5"));
+        assert_eq!(canonical_number("450.0"), canonical_number("450"));
+        assert_eq!(canonical_number("NVDA"), None);
+    }
+
     proptest! {
+        #[test]
+        fn any_json_is_named(text in "[{}\\[\\]\":,a1. \n]{0,60}") {
+            for (name, text_of) in named_results(1, &text) {
+                prop_assert!(name.starts_with("step1") && text.contains(text_of.trim()) || text.starts_with('{'));
+            }
+        }
+
         #[test]
         fn templates_come_back(text in "(\\PC|[{}]){0,40}") {
             let parts_of = extract_values(vec![TemplatePart::Literal(text.clone())], &[]);

@@ -4,7 +4,7 @@
 
 use super::goal::{GoalToken, ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
-use super::slots::{self, SlotValues, TemplateError};
+use super::slots::{self, SlotValues, TemplateError, TemplatePart};
 use super::trace_edits::LastTraceRun;
 use super::trace_feedback::{self, RunFeedback};
 use super::trace_versions::{self, TraceVersion, VersionOrigin};
@@ -291,12 +291,24 @@ impl RunTrace {
             return Err(GoalMismatch::OtherWords);
         }
         let slot = |kind: SlotKind, text: &str| self.slots.iter().find(|slot| slot.kind == kind && slot.value == text);
+        // A text that is only written as it stands may be a file's name next time, and the other way round.
+        let accepts = |(own_kind, own): (SlotKind, &str), new_kind: SlotKind| {
+            let is_textual = |kind| matches!(kind, SlotKind::Name | SlotKind::Text | SlotKind::Path);
+            let is_verbatim = || slot(own_kind, own).is_some_and(|slot| self.is_verbatim(&slot.name));
+            own_kind.accepts(new_kind) || (is_textual(own_kind) && is_textual(new_kind) && is_verbatim())
+        };
+        let mut quoted: Vec<(&str, &str)> = Vec::new();
         for (own, new) in own.tokens.iter().zip(&goal.tokens) {
             match (own, new) {
                 (GoalToken::Word(own), GoalToken::Word(new)) if own == new => {}
-                (GoalToken::Value(own_kind, own), GoalToken::Value(new_kind, new)) if own_kind.accepts(*new_kind) => {
+                (GoalToken::Value(own_kind, own), GoalToken::Value(new_kind, new))
+                    if accepts((*own_kind, own.as_str()), *new_kind) =>
+                {
                     match slot(*own_kind, own) {
                         None if own == new => {}
+                        None if (*own_kind, *new_kind) == (SlotKind::Text, SlotKind::Text) => {
+                            quoted.push((own.as_str(), new.as_str()));
+                        }
                         None => return Err(GoalMismatch::OtherValue { own: own.clone(), new: new.clone() }),
                         Some(slot) => match values.insert(slot.name.clone(), (*new_kind, new.clone())) {
                             Some((_, before)) if before != *new => {
@@ -307,6 +319,15 @@ impl RunTrace {
                     }
                 }
                 (GoalToken::Word(_) | GoalToken::Value(..), _) => return Err(GoalMismatch::OtherWords),
+            }
+        }
+        // A quoted text may hold other values of the goal, and must differ in nothing else.
+        let learned: SlotValues =
+            self.slots.iter().map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
+        for (own, new) in quoted {
+            let expected = slots::fill_template(&slots::result_template(own, &learned), &values, &[]);
+            if expected.as_deref() != Ok(new) {
+                return Err(GoalMismatch::OtherValue { own: own.to_owned(), new: new.to_owned() });
             }
         }
         // Values that differed when the trace was learned must differ now, or a step would do something else.
@@ -355,6 +376,24 @@ impl RunTrace {
             }
         }
         Ok(values)
+    }
+
+    /// Returns whether all steps write a slot's value as it stands in the goal, in no other form.
+    fn is_verbatim(&self, slot: &str) -> bool {
+        let other_form = |template: &str| {
+            let parts = slots::parse_template(template).unwrap_or_default();
+            parts.iter().any(|part| match part {
+                TemplatePart::Place(place) => place.strip_prefix(slot).is_some_and(|form| form.starts_with(':')),
+                TemplatePart::Literal(_) => false,
+            })
+        };
+        let mut texts: Vec<&str> = self.answer.iter().map(String::as_str).collect();
+        for step in &self.steps {
+            let paths = step.needs.iter().chain(&step.free).chain(&step.leaves).chain(&step.removes);
+            texts.extend(paths.map(String::as_str));
+            step.input.values().for_each(|value| collect_texts(value, 0, &mut texts));
+        }
+        !texts.into_iter().any(other_form)
     }
 
     /// Returns the first tool that has changed or no longer exists. `tools` maps each tool's name to its current schema
@@ -497,6 +536,16 @@ impl RunTrace {
     }
 }
 
+/// Adds the texts of an argument, as deep as arguments are filled.
+fn collect_texts<'a>(value: &'a Value, deep: usize, into: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => into.push(text),
+        Value::Array(items) if deep < 32 => items.iter().for_each(|item| collect_texts(item, deep + 1, into)),
+        Value::Object(map) if deep < 32 => map.values().for_each(|item| collect_texts(item, deep + 1, into)),
+        Value::Array(_) | Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Returns the block with the YAML of a body, and the YAML in it: the fenced part, or all of the text behind the front
 /// matter, which ends at `front_end`.
 pub(super) fn body_ranges(text: &str, front_end: usize) -> (Range<usize>, Range<usize>) {
@@ -613,6 +662,22 @@ pub(super) mod tests {
         assert!(fits("Show 7 lines of November 2026").is_err());
         let tools = BTreeMap::from([("read_file".to_owned(), "other".to_owned())]);
         assert_eq!(trace.changed_tool(&tools), Some("read_file"));
+    }
+
+    #[test]
+    fn a_text_may_be_a_file_and_hold_other_values() {
+        let mut trace = sample();
+        trace.known.goal_text = "Put 'tea' into 'b' of Ann, as 'for Ann: tea, or b'".to_owned();
+        let slot = |name: &str, kind, value: &str| TraceSlot { name: name.to_owned(), kind, value: value.to_owned() };
+        trace.slots = vec![slot("text1", SlotKind::Text, "tea"), slot("name1", SlotKind::Name, "Ann")];
+        let input = serde_json::json!({"path": "{text1}", "content": ["{name1:upper}"]});
+        trace.steps[0].input = input.as_object().cloned().unwrap_or_default();
+        trace.steps.truncate(1);
+        let fits = |text: &str| trace.match_goal(&ParsedGoal::parse(text), None).is_ok();
+        assert!(fits("Put 'rice.txt' into 'b' of Bob, as 'for Bob: rice.txt, or b'"));
+        assert!(!fits("Put 'rice.txt' into 'b' of Bob, as 'for Ann: rice.txt, or b'"), "it's for someone else");
+        assert!(!fits("Put 'tea' into 'b' of Ann, as 'for Ann: tea, or c'"), "b isn't a slot");
+        assert!(!fits("Put 'tea' into 'b' of 'a/x.md', as 'for a/x.md: tea, or b'"), "a file has no such form");
     }
 
     #[test]

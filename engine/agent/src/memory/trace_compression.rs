@@ -61,7 +61,7 @@ mod tests {
     }
 
     fn tools() -> BTreeMap<String, ToolFacts> {
-        let tool = |idempotent| ToolFacts { schema: String::new(), idempotent };
+        let tool = |idempotent| ToolFacts { schema: String::new(), idempotent, parameters: String::new() };
         [("read_file", true), ("search", true), ("write_file", false), ("shell", false)]
             .map(|(name, idempotent)| (name.to_owned(), tool(idempotent)))
             .into()

@@ -6,6 +6,7 @@ use super::result_check::ResultCheck;
 use super::slots::{self, SlotValues, TemplatePart};
 use super::trace::{RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
 use super::trace_compression::without_redundant_calls;
+use super::trace_findings::{LiteralArguments, RunLiterals};
 use crate::secrets;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -26,6 +27,8 @@ pub struct ToolFacts {
     pub schema: String,
     /// Whether calling the tool twice has the same effect as once.
     pub idempotent: bool,
+    /// The parameters as text. What they name, such as a choice, no run has to find.
+    pub parameters: String,
 }
 
 /// A finished run with its context.
@@ -208,30 +211,28 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     let facts = |tool: &str| lived.tools.get(tool);
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
     let candidates = slot_candidates(&goal, lived.note);
-    let pinned = pinned_values(&candidates, &calls);
+    let offered = offered_values(&candidates, &calls, lived.tools);
+    let pinned = pinned_values(&candidates, &calls, offered);
     let known: Vec<(String, String)> = candidates
         .iter()
         .filter(|candidate| !pinned.contains(&candidate.slot.name))
         .flat_map(|candidate| candidate.written.iter().cloned())
         .collect();
-    let numbers: BTreeMap<&str, &str> = candidates
-        .iter()
-        .filter(|candidate| candidate.slot.kind == SlotKind::Number && !pinned.contains(&candidate.slot.name))
-        .map(|candidate| (candidate.slot.value.as_str(), candidate.slot.name.as_str()))
-        .collect();
+    let numbers = number_slots(candidates.iter().filter(|candidate| !pinned.contains(&candidate.slot.name)));
     let mut steps: Vec<TraceStep> = Vec::new();
-    let mut literals: Vec<String> = Vec::new();
+    let mut literals = RunLiterals::new(&goal);
     let mut made: BTreeSet<String> = BTreeSet::new();
     for (at, call) in calls.iter().enumerate() {
-        let mut lifting = SlotExtractor {
-            known: &known,
-            numbers: &numbers,
-            results: reusable_results(&calls[..at]),
-            rest: String::new(),
-        };
+        let mut results = reusable_results(&calls[..at]);
+        // What the goal names, and what can be chosen, isn't taken from a result.
+        results.retain(|(_, text)| {
+            let offered = facts(&call.tool).is_some_and(|facts| facts.offers(text));
+            !offered && slots::find_word(&about.prompt, text, 0).is_none()
+        });
+        let mut lifting = SlotExtractor::new(&known, &numbers, results);
         let input =
             call.arguments.iter().map(|(key, value)| (key.clone(), lifting.extract_from_value(value, 0))).collect();
-        literals.push(lifting.rest);
+        literals.push(lifting.rest, facts(&call.tool));
         let Some(facts) = facts(&call.tool) else { continue };
         let mut step =
             TraceStep { tool: call.tool.clone(), schema: facts.schema.clone(), input, ..TraceStep::default() };
@@ -240,24 +241,23 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
         }
         steps.push(step);
     }
-    // What the goal itself says isn't a finding, unless the goal says what to do only in some case.
-    if goal.depends && !looked && (goal.branches || !literals.iter().all(|rest| goal.names_all(rest))) {
+    if !looked && literals.needs_reading() {
         return Err(TraceLearnError::ReadNothing);
     }
-    let mut lifting =
-        SlotExtractor { known: &known, numbers: &numbers, results: reusable_results(&calls), rest: String::new() };
+    let mut lifting = SlotExtractor::new(&known, &numbers, reusable_results(&calls));
     let answer = final_answer(lived.steps).map(|text| lifting.extract_from_text(text));
-    let of_answer = lifting.rest;
+    let of_answer = lifting.rest.lines;
     let goal_words = distinctive_words(&about.prompt);
     let free = candidates.iter().map(|candidate| &candidate.slot).filter(|slot| !pinned.contains(&slot.name));
     let values: SlotValues = free.map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
     for (at, (call, step)) in calls.iter().zip(&mut steps).enumerate() {
-        let later = literals[at + 1..].join(" ");
-        let own = literals[..=at].join(" ");
+        let later = literals.text(at + 1..calls.len());
+        let own = literals.text(0..at + 1);
         let shape = super::result_check::result_shape(&call.result);
         let telling = new_information(&call.result, &[&shape, &own], &goal_words);
         let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
-        step.expect = ResultCheck::from_result(&call.result, used || goal.depends, &values);
+        step.expect = ResultCheck::from_result(&call.result, used || literals.depend_on_result(at), &values);
+        step.expect.is_last = at + 1 == calls.len();
         // The text result of a tool that changes something is only for people.
         if !facts(&call.tool).is_some_and(|facts| facts.idempotent) && step.expect.shape == "text" {
             step.expect = ResultCheck::default();
@@ -389,15 +389,53 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
     found
 }
 
+/// Returns the slots whose value is a whole argument that its tool offers as a choice, in any form: another choice
+/// would be another action.
+fn offered_values(
+    candidates: &[SlotCandidate],
+    calls: &[CompletedCall],
+    tools: &BTreeMap<String, ToolFacts>,
+) -> BTreeSet<String> {
+    let mut chosen: BTreeSet<&str> = BTreeSet::new();
+    for call in calls {
+        if let Some(facts) = tools.get(&call.tool) {
+            let texts = call.arguments.values().flat_map(|value| match value {
+                Value::Array(items) => items.iter().collect(),
+                other => vec![other],
+            });
+            chosen.extend(texts.filter_map(Value::as_str).filter(|text| facts.offers(text)));
+        }
+    }
+    let is_chosen = |slot: &TraceSlot| {
+        slots::value_renderings(slot.kind, &slot.value).iter().any(|(_, text)| chosen.contains(text.as_str()))
+    };
+    let slots = candidates.iter().map(|candidate| &candidate.slot);
+    slots.filter(|slot| is_chosen(slot)).map(|slot| slot.name.clone()).collect()
+}
+
+/// Returns the slots of numbers with their values as they're written in the goal, by the numbers.
+fn number_slots<'a>(candidates: impl Iterator<Item = &'a SlotCandidate>) -> BTreeMap<String, (&'a str, &'a str)> {
+    let numbers = candidates.map(|candidate| &candidate.slot).filter(|slot| slot.kind == SlotKind::Number);
+    let one =
+        |slot: &'a TraceSlot| Some((slots::canonical_number(&slot.value)?, (slot.name.as_str(), slot.value.as_str())));
+    numbers.filter_map(one).collect()
+}
+
 /// Returns the slots whose values must stay the same in a replay: those that no step uses, those with equal values,
-/// and those with remnants in an unknown form.
-fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTreeSet<String> {
-    let mut pinned: BTreeSet<String> = BTreeSet::new();
+/// those with remnants in an unknown form, and those in `pinned`.
+fn pinned_values(
+    candidates: &[SlotCandidate],
+    calls: &[CompletedCall],
+    mut pinned: BTreeSet<String>,
+) -> BTreeSet<String> {
     // Two equal texts can't be told apart. Different values that can be written alike must be alike again in a replay
     // (`RunTrace::match_goal`).
     for (at, one) in candidates.iter().enumerate() {
         for other in &candidates[at + 1..] {
-            if one.slot.value == other.slot.value {
+            let number =
+                |slot: &TraceSlot| slots::canonical_number(&slot.value).filter(|_| slot.kind == SlotKind::Number);
+            let same_number = number(&one.slot).is_some() && number(&one.slot) == number(&other.slot);
+            if one.slot.value == other.slot.value || same_number {
                 pinned.extend([one.slot.name.clone(), other.slot.name.clone()]);
             }
         }
@@ -405,19 +443,15 @@ fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTree
     loop {
         let free = || candidates.iter().filter(|candidate| !pinned.contains(&candidate.slot.name));
         let known: Vec<(String, String)> = free().flat_map(|candidate| candidate.written.iter().cloned()).collect();
-        let numbers: BTreeMap<&str, &str> = free()
-            .filter(|candidate| candidate.slot.kind == SlotKind::Number)
-            .map(|candidate| (candidate.slot.value.as_str(), candidate.slot.name.as_str()))
-            .collect();
+        let numbers = number_slots(free());
         let mut used: BTreeSet<String> = BTreeSet::new();
         let mut rest = String::new();
         for call in calls {
-            let mut lifting =
-                SlotExtractor { known: &known, numbers: &numbers, results: Vec::new(), rest: String::new() };
+            let mut lifting = SlotExtractor::new(&known, &numbers, Vec::new());
             for value in call.arguments.values() {
                 collect_slots(&lifting.extract_from_value(value, 0), &mut used);
             }
-            rest.push_str(&lifting.rest);
+            rest.push_str(&lifting.rest.lines);
             rest.push('\n');
         }
         let again: Vec<String> = free()
@@ -477,25 +511,39 @@ pub(super) fn reusable_texts<'a>(results: impl Iterator<Item = &'a str>) -> Vec<
     unique
 }
 
-/// Replaces values in arguments by slots, and collects the remaining literal text.
+/// Replaces values in arguments by slots, and collects the remaining literals.
 struct SlotExtractor<'a> {
     known: &'a [(String, String)],
-    numbers: &'a BTreeMap<&'a str, &'a str>,
+    numbers: &'a BTreeMap<String, (&'a str, &'a str)>,
     results: Vec<(String, String)>,
-    rest: String,
+    /// The results that may be a part of a text.
+    parts: Vec<(String, String)>,
+    rest: LiteralArguments,
 }
 
-impl SlotExtractor<'_> {
+impl<'a> SlotExtractor<'a> {
+    fn new(
+        known: &'a [(String, String)],
+        numbers: &'a BTreeMap<String, (&'a str, &'a str)>,
+        results: Vec<(String, String)>,
+    ) -> SlotExtractor<'a> {
+        let parts = results.iter().filter(|(_, text)| !slots::is_code_word(text)).cloned().collect();
+        SlotExtractor { known, numbers, results, parts, rest: LiteralArguments::default() }
+    }
+
     fn extract_from_text(&mut self, text: &str) -> String {
-        if let Some(slot) = self.numbers.get(text) {
+        if let Some((slot, _)) = self.numbers.get(text).filter(|(_, value)| *value == text) {
             return format!("{{{slot}}}");
         }
         let parts = slots::extract_values(vec![TemplatePart::Literal(text.to_owned())], self.known);
-        let parts = slots::extract_values(parts, &self.results);
+        let is_whole = matches!(parts.as_slice(), [TemplatePart::Literal(_)]);
+        if let Some((place, _)) = self.results.iter().find(|(_, result)| is_whole && result == text) {
+            return format!("{{{place}}}");
+        }
+        let parts = slots::extract_values(parts, &self.parts);
         for part in &parts {
             if let TemplatePart::Literal(literal) = part {
-                self.rest.push_str(literal);
-                self.rest.push('\n');
+                self.rest.add_text(literal);
             }
         }
         slots::render_template(&parts)
@@ -504,14 +552,19 @@ impl SlotExtractor<'_> {
     fn extract_from_value(&mut self, value: &Value, deep: usize) -> Value {
         match value {
             Value::String(text) => Value::String(self.extract_from_text(text)),
-            Value::Number(number) => match self.numbers.get(number.to_string().as_str()) {
-                Some(slot) => slots::number_slot_object(slot),
-                None => {
-                    self.rest.push_str(&number.to_string());
-                    self.rest.push('\n');
-                    value.clone()
+            Value::Number(number) => {
+                let text = number.to_string();
+                if let Some((slot, _)) = slots::canonical_number(&text).and_then(|text| self.numbers.get(&text)) {
+                    return slots::number_slot_object(&slots::number_place(slot, number));
                 }
-            },
+                // A number of few digits may be there by chance.
+                let from = self.results.iter().find(|(_, result)| *result == text && slots::is_identifier(&text));
+                if let Some((place, _)) = from {
+                    return slots::number_slot_object(place);
+                }
+                self.rest.add_number(&text);
+                value.clone()
+            }
             Value::Array(items) if deep < 32 => {
                 Value::Array(items.iter().map(|item| self.extract_from_value(item, deep + 1)).collect())
             }
@@ -610,7 +663,7 @@ mod tests {
     }
 
     fn learned(prompt: &str, calls: &[(&str, Value, &str)], answer: &str) -> Result<RunTrace, TraceLearnError> {
-        let tool = |idempotent| ToolFacts { schema: "x".to_owned(), idempotent };
+        let tool = |idempotent| ToolFacts { schema: "x".to_owned(), idempotent, parameters: String::new() };
         let named = |name: &str, idempotent| (name.to_owned(), tool(idempotent));
         let tools = BTreeMap::from([
             named("read_file", true),

@@ -70,7 +70,7 @@ impl RunTrace {
 }
 
 /// Writes a value so that a goal reads it as this value.
-fn value_text((kind, text): (SlotKind, &str)) -> String {
+pub(super) fn value_text((kind, text): (SlotKind, &str)) -> String {
     match kind == SlotKind::Text || kind == SlotKind::Path && text.contains(' ') {
         true if text.contains('"') => format!("“{text}”"),
         true => format!("\"{text}\""),

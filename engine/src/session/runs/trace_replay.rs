@@ -53,7 +53,7 @@ impl RunsState {
         let fact = |tool: agent::tool_spec::ToolSpec| {
             let code = self.approved_tool(&tool.name).map_or("", |own| own.code.as_str());
             let schema = trace::schema_hash(&tool, code);
-            (tool.name, ToolFacts { schema, idempotent: tool.idempotent })
+            (tool.name, ToolFacts { schema, idempotent: tool.idempotent, parameters: tool.parameters.to_string() })
         };
         tools.into_iter().map(fact).collect()
     }
@@ -138,7 +138,7 @@ impl RunsState {
         record.steps.push(made);
         run.run_memory.replay = Some(Box::new(TraceReplay {
             path: path.clone(),
-            trace: trace.clone(),
+            trace: trace.for_goal(&ParsedGoal::parse(&about.prompt)).into_owned(),
             values: fitting.values,
             at: 0,
             call: None,
@@ -648,7 +648,8 @@ impl VolumesState {
             return fail("the trace no longer exists");
         };
         let goal = ParsedGoal::parse(&run.about.prompt);
-        let Ok(values) = filed.trace.match_goal(&goal, self.note_of(run).as_deref()) else {
+        let trace = filed.trace.for_goal(&goal).into_owned();
+        let Ok(values) = trace.match_goal(&goal, self.note_of(run).as_deref()) else {
             return fail("the trace was changed and no longer fits the goal");
         };
         let mut results: Vec<String> = Vec::new();
@@ -656,7 +657,7 @@ impl VolumesState {
             let edited = run.approvals.iter().any(|approval| {
                 approval.id == *call && approval.decision.as_ref().is_some_and(|decision| decision.arguments.is_some())
             });
-            let same = filed.trace.steps.get(at).is_some_and(|step| {
+            let same = trace.steps.get(at).is_some_and(|step| {
                 let told = slots::fill_arguments(&step.input, &values, &results);
                 step.tool == *tool && (edited || told.is_ok_and(|told| told == **params))
             });
@@ -668,7 +669,6 @@ impl VolumesState {
             }
         }
         let call = made.last().map(|(call, ..)| (*call).to_owned());
-        let trace = filed.trace.clone();
         Some(Ok(Box::new(TraceReplay { path: path.to_owned(), trace, values, at: count, call, results, since })))
     }
 }
