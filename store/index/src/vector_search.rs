@@ -275,7 +275,7 @@ mod tests {
         let third = crate::filter::admitted_passages(&searcher, &index.fields, &query).expect("readable");
         let exact = RankingWeights { exact_limit: usize::MAX, ..RankingWeights::default() };
         let sieve = |sieve: usize| RankingWeights { exact_limit: 0, sieve_size: sieve, ..RankingWeights::default() };
-        for (admitted, wanted) in [(None, vectors.len() / 8), (third.as_ref(), vectors.len() / 24)] {
+        for (admitted, wanted) in [(None, vectors.len() / 8), (third.as_ref(), vectors.len() / 12)] {
             let (mut found, mut all) = (0, 0);
             for (_, vector) in vectors.iter().step_by(5) {
                 let vector = QuantizedVector::quantize(vector);
