@@ -74,7 +74,7 @@ fn say(json: bool, out: &mut dyn Write, notice: &WorkerNotice) -> io::Result<()>
 /// Returns the word for a message in JSON.
 fn notice_word(kind: WorkerNoticeKind) -> &'static str {
     match kind {
-        WorkerNoticeKind::Refused => "refused",
+        WorkerNoticeKind::Refused | WorkerNoticeKind::DecisionRefused => "refused",
         WorkerNoticeKind::Claimed => "claimed",
         WorkerNoticeKind::ApprovalPending => "approval_pending",
         WorkerNoticeKind::Ended => "ended",

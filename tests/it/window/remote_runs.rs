@@ -190,7 +190,7 @@ fn a_window_carries_out_runs_of_a_device_that_its_user_named() {
     window.get_by_role_and_label(Role::Tab, "Devices").click();
     soon(&mut window, "the devices are listed", |window| window.query_by_label(field).is_some());
     enter(&mut window, "12-34");
-    soon(&mut window, "a slip is told", |window| shows(window, "That is no key."));
+    soon(&mut window, "a slip is told", |window| shows(window, "That's not a key."));
     // By default, the window carries out nothing.
     assert!(session(&window).settings().carries_out_runs_of.is_empty());
     assert!(session(&window).agents().runs().next().is_none());
