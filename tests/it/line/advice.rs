@@ -34,6 +34,14 @@ fn a_person_is_told_why_a_list_is_empty() {
         ("attachments", "No attachments."),
         ("components", "No components."),
         ("links --broken", "Every link leads to a note or file."),
+        ("ls --tags", "No tags."),
+        ("tasks", "`tracebook tasks plan GOAL` makes one"),
+        ("memory", "Nothing is remembered yet."),
+        ("memory --outcome failure", "No matching memories."),
+        ("traces", "A successful run becomes a trace."),
+        ("approvals --rules", "No rules."),
+        ("worker list", "No runs in the queues."),
+        ("packages", "No packages are installed."),
     ] {
         let shown = at_terminal(&house, words);
         assert!(shown.contains(about), "{words}: {shown}");
