@@ -118,6 +118,7 @@ fn serve_queues(weak: &Weak<RunWorkerShared>) {
 pub struct RunWorkerDesk {
     shared: Arc<RunWorkerShared>,
     thread: Option<JoinHandle<()>>,
+    is_paused: bool,
 }
 
 impl RunWorkerDesk {
@@ -125,11 +126,20 @@ impl RunWorkerDesk {
     pub fn new(handle: Handle, wake: impl Fn() + Send + Sync + 'static) -> RunWorkerDesk {
         let (trusted, news, is_over) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
         let shared = RunWorkerShared { handle, trusted, news, is_over, wake: Box::new(wake) };
-        RunWorkerDesk { shared: Arc::new(shared), thread: None }
+        RunWorkerDesk { shared: Arc::new(shared), thread: None, is_paused: false }
+    }
+
+    /// Carries out nothing while the window is closing. The run that is carried out is given back.
+    pub fn set_paused(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+        if is_paused {
+            self.follow(&[]);
+        }
     }
 
     /// Carries out runs of the devices whose keys begin so from now on. What is carried out for others is given back.
     pub fn follow(&mut self, keys: &[String]) {
+        let keys = if self.is_paused { &[] } else { keys };
         let mut trusted = self.shared.trusted.lock().unwrap_or_else(PoisonError::into_inner);
         if *trusted != keys {
             *trusted = keys.to_vec();
