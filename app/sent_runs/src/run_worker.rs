@@ -144,8 +144,9 @@ impl<'w> RunWorker<'w> {
                 Ok(outcome) => self.finish(client, claim, outcome, tell),
                 Err(error) => {
                     self.later.insert(run, Instant::now() + RETRY_AFTER);
-                    // Others needn't wait for the end of the lease, unless this program is closing.
+                    // Unless this program is closing, others needn't wait for the end of the lease.
                     if give_up(&self.handle, client, run).is_ok() {
+                        // If it can't be given back, the lease ends by itself.
                         let _ = client.ask(&WorkRequest::Release { run, epoch });
                     }
                     Err(error)

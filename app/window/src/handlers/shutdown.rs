@@ -48,6 +48,7 @@ fn stop_work(host: &mut HostLink) {
     let sent = busy_work(host.session()).1.into_iter().filter(|run| sent_runs::is_for_others(host.session(), *run));
     let give_back = sent.map(|run| Command::HoldRun { run, hub: String::new(), policy: None });
     for command in give_back.collect::<Vec<_>>() {
+        // It may be over just now.
         let _ = host.driver.run_command(command);
     }
     let (notes, runs) = busy_work(host.session());
