@@ -367,7 +367,7 @@ fn revoked_permissions(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     let settings = reader.meta(SETTINGS_KEY)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {
         let granting = "grants kernels kernel_prints pinned_traces trusted_volumes carries_out_runs_of serves_programs";
-        settings.retain(|name, _| !granting.split(' ').any(|granting| granting == name));
+        settings.retain(|name, _| !granting.split(' ').any(|one| one == name));
         writes.push(RowWrite::Meta { key: SETTINGS_KEY.to_owned(), value: serde_json::to_vec(&settings).ok() });
     }
     Ok(writes)
