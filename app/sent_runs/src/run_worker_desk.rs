@@ -139,7 +139,7 @@ impl RunWorkerDesk {
 
     /// Carries out runs of the devices whose keys begin so from now on. What is carried out for others is given back.
     pub fn follow(&mut self, keys: &[String]) {
-        let keys = if self.is_paused { &[] } else { keys };
+        let keys: &[String] = if self.is_paused { &[] } else { keys };
         let mut trusted = self.shared.trusted.lock().unwrap_or_else(PoisonError::into_inner);
         if *trusted != keys {
             *trusted = keys.to_vec();
