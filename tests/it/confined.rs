@@ -1,7 +1,7 @@
 //! No path leads out of a volume: neither a note that is a symlink, nor a folder that was replaced by one before or
 //! during a command. Each fault is real, most are made by a sandboxed cell, and each is met through the program.
 
-use crate::program::{Done, House, until};
+use crate::program::{Done, House, PROGRAM, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -289,6 +289,15 @@ fn a_hostile_backup_writes_nothing_outside_and_allows_nothing() {
     house.write("outside/keep.txt", b"keep");
     house.write("W/config.yaml", b"mcp:\n  servers:\n    evil: {command: sh}\n");
     house.run(&["grant", "n.md", "--network"]).good();
+    let open = |folder: &str| {
+        let options = host::WorkspaceOptions { program: PROGRAM.into(), create: false };
+        host::open_workspace(&house.path(folder), options).expect("a workspace")
+    };
+    let mut owner = open("W");
+    let mut settings = owner.session().settings().clone();
+    (settings.carries_out_runs_of, settings.serves_programs) = (vec!["ab".repeat(32)], true);
+    owner.run_command(engine::Command::Set { settings: Box::new(settings) }).expect("set");
+    owner.close().expect("saved");
     house.run(&["backup", "B"]).good();
     let outside = house.path("outside").to_string_lossy().into_owned();
     let keys = house.path("keys");
@@ -324,6 +333,13 @@ fn a_hostile_backup_writes_nothing_outside_and_allows_nothing() {
     assert!(fs::symlink_metadata(house.path("R/blobs/zz")).is_err());
     let granted = house.run(&["grant", "n.md", "--workspace", "R"]).good().text();
     assert!(granted.contains("nothing beyond"), "{granted}");
+    let settings = |folder: &str| {
+        let owner = open(folder);
+        let settings = owner.session().settings().clone();
+        owner.close().expect("closed");
+        (settings.carries_out_runs_of, settings.serves_programs)
+    };
+    assert_eq!((settings("W").0.len(), settings("R")), (1, (Vec::new(), false)), "no device or program is served");
     tells_nothing(&house.run(&["cat", "key.md", "--workspace", "R"]));
     tells_nothing(&house.run(&["search", "zyzzogeton", "--workspace", "R"]));
     // Files behind the links are never written, even if the backup is trusted.

@@ -501,6 +501,7 @@ fn decided_arguments(
 /// Lists the lasting decisions about calls.
 fn list_rules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let rules = scene.handle.read(|session| session.agents().rules().to_vec())?;
+    scene.explain_empty_list(rules.is_empty(), "No rules. A lasting answer to an approval becomes one.")?;
     for (at, rule) in rules.iter().enumerate() {
         if scene.json {
             writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;

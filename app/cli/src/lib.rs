@@ -590,8 +590,11 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
         // The usage was correct, but this workspace can't be written.
         Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.has_refused_writes() => Ok(EXIT_WORKSPACE),
         Ok(Ok(())) => Ok(code),
-        // The command has said so itself.
-        Ok(Err(_)) if code == EXIT_WORKSPACE => Ok(code),
+        // The command has said so itself, or that nothing of the workspace can be used.
+        Ok(Err(why)) if code == EXIT_WORKSPACE => {
+            tracing::warn!(%why, "not everything could be saved");
+            Ok(code)
+        }
         Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
         Err(_) => Err(CliError::workspace("the session failed; what was acknowledged is on disk")),
     }

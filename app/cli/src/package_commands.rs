@@ -502,6 +502,10 @@ fn list_packages(scene: &mut CommandContext<'_>, packages: &OpenPackages) -> Res
             }
         }
     }
+    scene.explain_empty_list(
+        rows.is_empty(),
+        "No packages are installed. `tracebook packages add NAME` installs one.",
+    )?;
     if scene.json {
         writeln!(scene.out, "{}", Value::from(rows))?;
     }

@@ -127,9 +127,11 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u
     let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
         session.volumes().filter_map(|volume| Some((volume.id, volume.name.clone(), volume.root.clone()?))).collect()
     })?;
+    let mut is_empty = true;
     for (volume, name, root) in all.iter().filter(|(id, ..)| only.is_none_or(|only| only == *id)) {
         for (path, text) in plans_of(scene, *volume, root)? {
             let (tasks, problems) = task_block::parse_tasks(&text);
+            is_empty &= tasks.is_empty();
             for problem in problems {
                 writeln!(scene.errors, "tracebook: {problem}: {path}")?;
             }
@@ -148,6 +150,7 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u
             }
         }
     }
+    scene.explain_empty_list(is_empty, "No plans yet. `tracebook tasks plan GOAL` makes one.")?;
     Ok(EXIT_DONE)
 }
 

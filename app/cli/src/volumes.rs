@@ -291,6 +291,8 @@ fn list_tags(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u8, 
         volumes.sort();
         volumes
     })?;
+    let is_empty = volumes.iter().all(|(_, counts)| counts.is_empty());
+    scene.explain_empty_list(is_empty, "No tags. A tag is a word such as #garden in a note.")?;
     for (volume, counts) in volumes {
         for (tag, notes) in counts.into_values() {
             match scene.json {

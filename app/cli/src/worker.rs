@@ -74,7 +74,7 @@ fn say(json: bool, out: &mut dyn Write, notice: &WorkerNotice) -> io::Result<()>
 /// Returns the word for a message in JSON.
 fn notice_word(kind: WorkerNoticeKind) -> &'static str {
     match kind {
-        WorkerNoticeKind::Refused => "refused",
+        WorkerNoticeKind::Refused | WorkerNoticeKind::DecisionRefused => "refused",
         WorkerNoticeKind::Claimed => "claimed",
         WorkerNoticeKind::ApprovalPending => "approval_pending",
         WorkerNoticeKind::Ended => "ended",
@@ -183,7 +183,9 @@ fn all_queued(scene: &mut CommandContext<'_>) -> Result<Vec<(WorkClient, QueuedR
 }
 
 fn list_queues(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
-    for (client, queued) in all_queued(scene)? {
+    let all = all_queued(scene)?;
+    scene.explain_empty_list(all.is_empty(), "No runs in the queues. `tracebook ask TEXT --on any` sends one.")?;
+    for (client, queued) in all {
         let read = read_order(&client, &queued);
         let prompt = read.as_ref().map_or_else(ToString::to_string, |(_, task)| task.text.clone());
         if scene.json {

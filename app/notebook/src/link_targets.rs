@@ -12,6 +12,9 @@ pub fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> 
     session.volume(volume)?.links.resolve_rendered_link(note, link)
 }
 
+/// Maximum length of an address that is shown before another program opens it, in characters.
+pub const MAX_SHOWN_ADDRESS_CHARS: usize = 200;
+
 /// Where a link leads that names no file of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutsideLink {

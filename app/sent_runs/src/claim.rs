@@ -90,7 +90,8 @@ impl Claim {
                         state.decisions.extend(decisions);
                     }
                     Ok(WorkReply::Lost) => state.is_lost = true,
-                    Ok(_) | Err(_) => {}
+                    Ok(_) => {}
+                    Err(error) => tracing::debug!(%error, "a claim could not be renewed"),
                 }
                 drop(state);
                 std::thread::park_timeout(interval);
@@ -134,7 +135,9 @@ impl Drop for Claim {
         lock(&self.state).is_over = true;
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
-            let _ = thread.join(); // a panic was reported where it happened
+            if thread.join().is_err() {
+                tracing::error!("a thread that keeps a claim failed");
+            }
         }
     }
 }

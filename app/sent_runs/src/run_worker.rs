@@ -35,8 +35,10 @@ const DOCUMENT_READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a worker tells its user about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerNoticeKind {
-    /// An order or a decision doesn't hold.
+    /// An order doesn't hold.
     Refused,
+    /// A decision about one of its calls doesn't hold.
+    DecisionRefused,
     /// The worker begins or continues the run.
     Claimed,
     /// A call waits for the owner.
@@ -56,7 +58,8 @@ pub struct WorkerNotice {
     pub kind: WorkerNoticeKind,
     /// The run.
     pub run: DocId,
-    /// What happens with the run, without a subject: “begins for desk: Write a report”.
+    /// What happens with the run, without a subject: “begins for desk: Write a report”. About a refused decision, a
+    /// whole clause.
     pub words: String,
 }
 
@@ -128,16 +131,27 @@ impl<'w> RunWorker<'w> {
             };
             let (handle, lender, run) = (self.handle.clone(), client.clone(), queued.run);
             let on_lost = move || {
-                // The run is given up once more when the loss is noticed below.
-                let _ = give_up(&handle, &lender, run);
+                if let Err(error) = give_up(&handle, &lender, run) {
+                    tracing::warn!(%error, "a run whose claim was lost could not be given up");
+                }
             };
             let claim = Claim::keep(client, (queued.run, epoch), (lease, sent), on_lost);
             let prompt = task.text.lines().next().unwrap_or_default();
             let verb = if epoch == 1 { "begins" } else { "is taken over" };
             let words = format!("{verb} for {}: {prompt}", queued.owner);
             say(tell, WorkerNoticeKind::Claimed, queued.run, words)?;
-            let outcome = self.carry_out(client, (queued, order.volume, &task), &claim, tell)?;
-            return self.finish(client, claim, outcome, tell);
+            return match self.carry_out(client, (queued, order.volume, &task), &claim, tell) {
+                Ok(outcome) => self.finish(client, claim, outcome, tell),
+                Err(error) => {
+                    self.later.insert(run, Instant::now() + RETRY_AFTER);
+                    // Unless this program is closing, others needn't wait for the end of the lease.
+                    if give_up(&self.handle, client, run).is_ok() {
+                        // If it can't be given back, the lease ends by itself.
+                        let _ = client.ask(&WorkRequest::Release { run, epoch });
+                    }
+                    Err(error)
+                }
+            };
         }
         Ok(false)
     }
@@ -193,11 +207,16 @@ impl<'w> RunWorker<'w> {
         tell: &mut WorkerListener<'_>,
     ) -> Result<WorkOutcome, CarryOutError> {
         let run = queued.run;
+        let owner = queued.order.by.to_string();
+        let untrusted = || WorkOutcome::NotNow("runs of its device are no longer carried out here".to_owned());
         // What the owner has written must be here, and what an earlier worker has done.
         let end = Instant::now() + SYNC_TIMEOUT;
         while !wait_until_hubs_have_all(&self.handle, Some(client.address()), Duration::from_secs(1))? {
             if !claim.holds() {
                 return Ok(WorkOutcome::Lost);
+            }
+            if !(self.is_trusted)(&owner) {
+                return Ok(untrusted());
             }
             if Instant::now() > end {
                 return Ok(WorkOutcome::NotNow("not all of the volume has arrived here yet".to_owned()));
@@ -205,11 +224,14 @@ impl<'w> RunWorker<'w> {
         }
         wait_for_setup(&self.handle)?;
         let problems = self.handle.read(|session| session.problems().len())?;
+        // The user may have changed that while the volume arrived.
+        if !(self.is_trusted)(&owner) {
+            return Ok(untrusted());
+        }
         if let Err(refusal) = self.begin(client, (volume, task, claim.epoch), run) {
             self.handle.read(|_| ())?; // a program that is closing hasn't failed
             return Ok(WorkOutcome::Over("failed".to_owned(), Some(refusal.to_string())));
         }
-        let owner = queued.order.by.to_string();
         let mut asked: BTreeSet<String> = BTreeSet::new();
         let mut is_stopping = false;
         // Decisions about delegated work that another worker began, and that isn't continued yet.
@@ -219,7 +241,7 @@ impl<'w> RunWorker<'w> {
                 return Ok(WorkOutcome::Lost);
             }
             if !(self.is_trusted)(&owner) {
-                return Ok(WorkOutcome::NotNow("runs of its device are no longer carried out here".to_owned()));
+                return Ok(untrusted());
             }
             undecided.extend(claim.take_decisions());
             for decision in std::mem::take(&mut undecided) {
@@ -228,7 +250,7 @@ impl<'w> RunWorker<'w> {
                     Ok(false) => undecided.push(decision),
                     Err(why) => {
                         let words = format!("a decision doesn't count: {why}");
-                        say(tell, WorkerNoticeKind::Refused, run, words)?;
+                        say(tell, WorkerNoticeKind::DecisionRefused, run, words)?;
                     }
                 }
             }

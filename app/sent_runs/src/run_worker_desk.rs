@@ -15,6 +15,8 @@ use store::DocId;
 
 /// How often the queues are looked at while nothing is carried out.
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum length of a sentence for the user, in characters. It holds the first line of a message of any length.
+const MAX_NEWS_CHARS: usize = 240;
 
 struct RunWorkerShared {
     handle: Handle,
@@ -47,14 +49,7 @@ impl RunWorkerShared {
     fn look(&self, worker: &mut RunWorker<'_>, told: &mut BTreeSet<(DocId, String)>) -> Result<(), CarryOutError> {
         let mut tell = |notice: WorkerNotice| -> io::Result<()> {
             let WorkerNotice { kind, run, words } = notice;
-            let sentence = match kind {
-                WorkerNoticeKind::ApprovalPending => return Ok(()), // it's the owner's to decide
-                WorkerNoticeKind::Ended => as_sentence(format!("A run of another device has ended: {words}")),
-                WorkerNoticeKind::Claimed
-                | WorkerNoticeKind::Refused
-                | WorkerNoticeKind::Lost
-                | WorkerNoticeKind::Released => as_sentence(format!("A run of another device {words}")),
-            };
+            let Some(sentence) = news_of(kind, &words) else { return Ok(()) };
             // What can't be carried out is tried again and again.
             if told.insert((run, sentence.clone())) {
                 self.report(sentence);
@@ -71,8 +66,25 @@ impl RunWorkerShared {
     }
 }
 
-/// Ends a text with a full stop, unless it has an end.
+/// Returns what the user is told of a message; `None` if nothing.
+fn news_of(kind: WorkerNoticeKind, words: &str) -> Option<String> {
+    let text = match kind {
+        WorkerNoticeKind::ApprovalPending => return None, // it's the owner's to decide
+        WorkerNoticeKind::DecisionRefused => format!("For a run of another device, {words}"),
+        WorkerNoticeKind::Ended => format!("A run of another device has ended: {words}"),
+        WorkerNoticeKind::Claimed | WorkerNoticeKind::Refused | WorkerNoticeKind::Lost | WorkerNoticeKind::Released => {
+            format!("A run of another device {words}")
+        }
+    };
+    Some(as_sentence(text))
+}
+
+/// Shortens a text, and ends it with a full stop unless it has an end.
 fn as_sentence(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_NEWS_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
     if !text.ends_with(['.', '?', '!', '…']) {
         text.push('.');
     }
@@ -106,6 +118,7 @@ fn serve_queues(weak: &Weak<RunWorkerShared>) {
 pub struct RunWorkerDesk {
     shared: Arc<RunWorkerShared>,
     thread: Option<JoinHandle<()>>,
+    is_paused: bool,
 }
 
 impl RunWorkerDesk {
@@ -113,11 +126,20 @@ impl RunWorkerDesk {
     pub fn new(handle: Handle, wake: impl Fn() + Send + Sync + 'static) -> RunWorkerDesk {
         let (trusted, news, is_over) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
         let shared = RunWorkerShared { handle, trusted, news, is_over, wake: Box::new(wake) };
-        RunWorkerDesk { shared: Arc::new(shared), thread: None }
+        RunWorkerDesk { shared: Arc::new(shared), thread: None, is_paused: false }
+    }
+
+    /// Carries out nothing while the window is closing. The run that is carried out is given back.
+    pub fn set_paused(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+        if is_paused {
+            self.follow(&[]);
+        }
     }
 
     /// Carries out runs of the devices whose keys begin so from now on. What is carried out for others is given back.
     pub fn follow(&mut self, keys: &[String]) {
+        let keys: &[String] = if self.is_paused { &[] } else { keys };
         let mut trusted = self.shared.trusted.lock().unwrap_or_else(PoisonError::into_inner);
         if *trusted != keys {
             *trusted = keys.to_vec();
@@ -133,5 +155,23 @@ impl RunWorkerDesk {
     /// Takes what has happened since the last call, as sentences.
     pub fn take_news(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.news.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_is_a_sentence_of_bounded_length() {
+        let news = |kind, words: &str| news_of(kind, words).unwrap_or_default();
+        assert_eq!(news(WorkerNoticeKind::Ended, "done"), "A run of another device has ended: done.");
+        let begins = "A run of another device begins for desk: Is it here?";
+        assert_eq!(news(WorkerNoticeKind::Claimed, "begins for desk: Is it here?"), begins);
+        let refused = news(WorkerNoticeKind::DecisionRefused, "a decision doesn't count: nothing waits for it");
+        assert_eq!(refused, "For a run of another device, a decision doesn't count: nothing waits for it.");
+        assert_eq!(news_of(WorkerNoticeKind::ApprovalPending, "waits for desk: rm"), None);
+        let long = as_sentence("ä".repeat(100_000));
+        assert_eq!((long.chars().count(), long.ends_with("ä…")), (MAX_NEWS_CHARS + 1, true));
     }
 }

@@ -146,8 +146,10 @@ pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
     let told = approval_text::from_json(approval);
     // What would run comes first: a name in the reason can begin a comment of Markdown, which hides what follows.
     let plain = |text: &str| untrusted_text::escape_line(text).replace('<', "\\<");
-    let mut words =
-        vec![fenced(&approval_text::body(&told)), plain(&told.reason), plain(&approval_text::lasting_scope(&told))];
+    // A title that says it all is Markdown in some editors, too.
+    let (title, body) = (approval_text::title(&told), approval_text::body(&told));
+    let run = fenced(if body.is_empty() { &title } else { &body });
+    let mut words = vec![run, plain(&told.reason), plain(&approval_text::lasting_scope(&told))];
     words.retain(|part| !part.trim().is_empty());
     let mut content: Vec<ToolCallContent> = proposed_diff(root, tool, arguments, None)
         .filter(|_| BuiltInTool::EditFile.is_named(tool))
@@ -156,7 +158,7 @@ pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
         .collect();
     content.push(ToolCallContent::from(words.join("\n\n")));
     let fields = ToolCallUpdateFields::new()
-        .title(approval_text::title(&told))
+        .title(title)
         .name(tool.to_owned())
         .kind(tool_kind(tool))
         .status(ToolCallStatus::Pending)
@@ -166,8 +168,8 @@ pub(crate) fn approval_call(root: &Path, approval: &Value) -> ToolCallUpdate {
     ToolCallUpdate::new(text("call").to_owned(), fields)
 }
 
-/// Returns a text as a block of code that nothing in it ends: editors draw Markdown.
-fn fenced(text: &str) -> String {
+/// Returns a text as a block of code that nothing in it ends: editors and other programs draw Markdown.
+pub(crate) fn fenced(text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     if text.is_empty() { String::new() } else { format!("{fence}\n{text}\n{fence}") }

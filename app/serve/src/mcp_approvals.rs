@@ -1,6 +1,7 @@
 //! Approvals asked through the MCP client (elicitation): a form in the program that the user works with. They are about
 //! calls of runs, and about writes of the client itself.
 
+use crate::acp_updates::fenced;
 use crate::command_calls::{CommandCall, WorkspaceCommands};
 use crate::proposed_writes::ProposedWrite;
 use agent::approval_text;
@@ -90,7 +91,8 @@ impl PendingApproval {
             }
             choices.push(json!({"const": "deny", "title": "Deny"}));
             let decision = json!({"type": "string", "title": "Decision", "oneOf": choices});
-            let message = format!("An agent of Tracebook wants to use {}:\n{shown}", self.tool);
+            // Drawn as Markdown, what a model wrote could begin a comment, which hides what follows.
+            let message = format!("An agent of Tracebook wants to use {}:\n{}", self.tool, fenced(shown));
             (message, decision_schema(&decision, "Comment for the agent"))
         };
         form_with(message, schema)
@@ -166,8 +168,8 @@ fn write_form(write: &ProposedWrite) -> Option<ElicitRequestParams> {
     }
     let choices = json!([{"const": "approve", "title": "Approve"}, {"const": "deny", "title": "Deny"}]);
     let decision = json!({"type": "string", "title": "Decision", "oneOf": choices});
-    let message = format!("{}\n\n{}", write.what, write.diff);
-    let message = untrusted_text::escape_block(&message).into_owned();
+    let diff = fenced(untrusted_text::escape_block(&write.diff).trim_end_matches('\n'));
+    let message = format!("{}\n\n{diff}", untrusted_text::escape_block(&write.what));
     form_with(message, decision_schema(&decision, "Comment for the program"))
 }
 

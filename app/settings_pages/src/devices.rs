@@ -121,7 +121,7 @@ impl DeviceSettings {
         if let Some(said) = &self.said {
             match said {
                 Ok(words) => lines.show_matching_row("Done", words, |_| ()),
-                Err(why) => lines.show_matching_row("Pairing failed", &why.to_string(), |_| ()),
+                Err(why) => lines.show_matching_row("That didn't work", &why.to_string(), |_| ()),
             }
         } else if self.busy.is_some() {
             lines.show_matching_row("Under way", "This takes a moment.", |_| ());
@@ -144,7 +144,7 @@ impl DeviceSettings {
         changes: &mut Vec<SettingsChange>,
     ) {
         let about = match self.is_wrong_key {
-            true => "That is no key. Enter the 16 digits that the device shows in its settings, at This device.",
+            true => "That's not a key. Enter the 16 digits that the device shows in its settings, at This device.",
             false => {
                 "Runs that this device sends over a hub work here, with your models. Its rules say what they may do, so \
                  enter only keys of your own devices, as their settings show them."

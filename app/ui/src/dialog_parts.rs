@@ -2,7 +2,7 @@
 
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use crate::widgets::{
-    append_text, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
+    append_text, format, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
     text_button_width,
 };
 use eframe::egui;
@@ -25,6 +25,14 @@ pub fn head(ui: &mut Ui, text: &str) {
 pub fn words(ui: &mut Ui, text: &str) {
     let mut job = egui::text::LayoutJob::default();
     append_text(&mut job, text, &theme::small(), ThemeColors::of(ui).muted);
+    set_accessible_name(&ui.label(job), Role::Label, text);
+}
+
+/// Draws a paragraph that others wrote and that the user decides about, such as a command: each character is shown.
+pub fn exact_words(ui: &mut Ui, text: &str) {
+    let style = theme::small();
+    let mut job = egui::text::LayoutJob::default();
+    job.append(&untrusted_text::escape_block(text), 0.0, format(style.font, style.line, ThemeColors::of(ui).muted));
     set_accessible_name(&ui.label(job), Role::Label, text);
 }
 
@@ -136,5 +144,23 @@ mod tests {
         });
         output.textures_delta.clear(); // the test paints nothing
         assert_eq!(shown, ["/home/ada/notes/a folder with a long name/garden", "…/garden", "…/garden"]);
+    }
+
+    #[test]
+    fn words_that_the_user_decides_about_keep_their_backticks() {
+        let ctx = egui::Context::default();
+        theme::install_theme(&ctx);
+        let painted = |draw: fn(&mut Ui, &str)| {
+            let mut output = ctx.run_ui(egui::RawInput::default(), |ui| draw(ui, "sh -c `id` now"));
+            output.textures_delta.clear(); // the test paints nothing
+            let mut shown = String::new();
+            for clipped in &output.shapes {
+                if let egui::Shape::Text(text) = &clipped.shape {
+                    shown.push_str(text.galley.text());
+                }
+            }
+            shown
+        };
+        assert_eq!([painted(exact_words), painted(words)], ["sh -c `id` now", "sh -c id now"]);
     }
 }

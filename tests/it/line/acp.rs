@@ -258,7 +258,10 @@ fn answers_that_last_are_rules_of_the_workspace() {
     for option in ["never", "always"] {
         let session = editor.session(&house);
         let prompt = editor.prompt(&session, "where are you?");
-        let (request, _) = editor.asked();
+        let (request, asked) = editor.asked();
+        // What the title says is here, too: it's Markdown in some editors, where a comment hides what follows.
+        let shown = asked["toolCall"]["content"][0]["content"]["text"].as_str().unwrap_or_default();
+        assert!(shown.starts_with("```\n") && shown.contains("pwd\n```"), "{shown}");
         editor.choose(&request, option);
         assert_eq!(editor.answer(prompt)["result"]["stopReason"], "end_turn");
         let end = editor.updates("tool_call_update").pop().expect("an end");

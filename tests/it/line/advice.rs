@@ -1,11 +1,15 @@
 //! What a person reads: errors that say what to do, without names and numbers of the inside, and lists that say why
 //! they are empty.
 
-use crate::program::{House, PROGRAM, finish};
+use crate::program::House;
+#[cfg(target_os = "linux")]
+use crate::program::{PROGRAM, finish};
 use serde_json::json;
+#[cfg(target_os = "linux")]
 use std::process::Command;
 
-/// Runs a command at a terminal, and returns what it showed.
+/// Runs a command at a terminal by Linux's `script`, and returns what it showed.
+#[cfg(target_os = "linux")]
 fn at_terminal(house: &House, words: &str) -> String {
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--command", &format!("{PROGRAM} --workspace W {words}"), "/dev/null"]);
@@ -14,6 +18,7 @@ fn at_terminal(house: &House, words: &str) -> String {
     String::from_utf8_lossy(&done.code(0).out).into_owned()
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_person_is_told_why_a_list_is_empty() {
     let house = House::new();
@@ -29,6 +34,14 @@ fn a_person_is_told_why_a_list_is_empty() {
         ("attachments", "No attachments."),
         ("components", "No components."),
         ("links --broken", "Every link leads to a note or file."),
+        ("ls --tags", "No tags."),
+        ("tasks", "`tracebook tasks plan GOAL` makes one"),
+        ("memory", "Nothing is remembered yet."),
+        ("memory --outcome failure", "No matching memories."),
+        ("traces", "A successful run becomes a trace."),
+        ("approvals --rules", "No rules."),
+        ("worker list", "No runs in the queues."),
+        ("packages", "No packages are installed."),
     ] {
         let shown = at_terminal(&house, words);
         assert!(shown.contains(about), "{words}: {shown}");

@@ -271,6 +271,7 @@ fn a_form_shows_all_that_would_run_or_nobody_is_asked_there() {
         assert_eq!(forms.len(), usize::from(fits), "{forms:?}");
         let says = |words: &str| forms.iter().all(|form| form.contains(words));
         assert!(says("code:\nprint(1)\nimport os  # \\u{202e}live\n"), "{forms:?}");
+        assert!(says("wants to use run_python:\n```\n"), "a comment of Markdown would hide what follows: {forms:?}");
         client.end();
     }
 }

@@ -140,6 +140,7 @@ fn a_link_to_another_program_opens_by_its_menu_alone() {
     until(&mut window, "it's said why", |window| window.query_all_by_label_contains(&why).count() > 0);
     open_menu_at(&mut window, link);
     assert!(!has_item(&window, "Open link") && !has_item(&window, "Open in new tab"));
+    assert!(window.query_all_by_label(program).next().is_some(), "the menu says what would be opened");
     window.get_by_role_and_label(Role::MenuItem, "Open in another program").click();
     assert_eq!(opened(&mut window).as_deref(), Some(program));
     let site = links::link_in(&mut window, "the site");

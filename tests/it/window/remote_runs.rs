@@ -5,6 +5,7 @@
 //! test runs itself again in a process whose home is the device's.
 
 use super::agent::{ask, ended, run, shows, soon};
+use super::safety::{click_and_close, close};
 use super::*;
 use crate::line::agents::model;
 use crate::line::workers::{Device, Scene};
@@ -190,7 +191,7 @@ fn a_window_carries_out_runs_of_a_device_that_its_user_named() {
     window.get_by_role_and_label(Role::Tab, "Devices").click();
     soon(&mut window, "the devices are listed", |window| window.query_by_label(field).is_some());
     enter(&mut window, "12-34");
-    soon(&mut window, "a slip is told", |window| shows(window, "That is no key."));
+    soon(&mut window, "a slip is told", |window| shows(window, "That's not a key."));
     // By default, the window carries out nothing.
     assert!(session(&window).settings().carries_out_runs_of.is_empty());
     assert!(session(&window).agents().runs().next().is_none());
@@ -202,4 +203,35 @@ fn a_window_carries_out_runs_of_a_device_that_its_user_named() {
     window.get_by_label_contains("Stop runs of ").click_accesskit();
     soon(&mut window, "no device is named", |window| session(window).settings().carries_out_runs_of.is_empty());
     soon(&mut window, "all is saved", |window| session(window).is_saved());
+}
+
+#[test]
+fn a_window_that_is_closed_gives_back_what_another_device_sent() {
+    let around = |test: &str| {
+        let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+        let model = model(|turn, _| match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "echo waits for the desk"}))]),
+            _ => ("It is done.".to_owned(), Vec::new()),
+        });
+        let shed = scene.device("shed", &model);
+        finish(scene.desk.command(&["ask", "--on", "shed", "--no-wait", "Say it"]), b"").good();
+        run_at(test, &shed, &scene.desk.key());
+        let listed = finish(scene.desk.command(&["worker", "list", "--json"]), b"").good().lines();
+        assert_eq!((&listed[0]["ending"], &listed[0]["free"]), (&json!(null), &json!(true)), "{listed:#?}");
+    };
+    let test = "a_window_that_is_closed_gives_back_what_another_device_sent";
+    let Some(mut window) = desk_window(test, around) else { return };
+    let mut settings = session(&window).settings().clone();
+    let key = std::env::var(OWNER_KEY).expect("a key");
+    settings.carries_out_runs_of = vec![host::peers::devices::trusted_key_digits(&key).expect("digits")];
+    window.state_mut().send_command(engine::Command::Set { settings: Box::new(settings) });
+    soon(&mut window, "its call waits for the desk", |window| {
+        session(window).agents().open_runs().any(|run| run.pending().next().is_some())
+    });
+    close(&mut window);
+    window.run_steps(3);
+    click_and_close(&mut window, "Stop and close");
+    assert_eq!(run(&window).about.ending, None, "the owner's run isn't over");
+    soon(&mut window, "it's given back", |window| shows(window, "A run of another device was given back: "));
+    assert!(!session(&window).agents().open_runs().any(engine::AgentRun::is_awake), "nothing works on it here");
 }

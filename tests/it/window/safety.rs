@@ -7,7 +7,7 @@ use engine::KernelPhase;
 use engine::commands::CommandId;
 use std::sync::mpsc::channel;
 
-fn close(window: &mut Driven) {
+pub(super) fn close(window: &mut Driven) {
     let viewport = window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default();
     viewport.events.push(egui::ViewportEvent::Close);
     window.step();
@@ -26,7 +26,7 @@ fn shows(window: &Driven, label: &str) -> bool {
 }
 
 /// Clicks a button, and steps frames until the window was told to close.
-fn click_and_close(window: &mut Driven, label: &str) {
+pub(super) fn click_and_close(window: &mut Driven, label: &str) {
     window.get_by_role_and_label(Role::Button, label).click();
     let begun = Instant::now();
     while !is_told(window, &egui::ViewportCommand::Close) {

@@ -178,6 +178,7 @@ fn list_experiences(
             ))
         })?),
     };
+    let mut is_empty = true;
     for project in all {
         for ExperienceEntry { path, experience, .. } in &project.memory.entries {
             let fits = wanted.is_none_or(|wanted| experience.final_outcome == wanted)
@@ -185,6 +186,7 @@ fn list_experiences(
             if !fits {
                 continue;
             }
+            is_empty = false;
             let counts = experience.is_current(today());
             if scene.json {
                 let mut value = serde_json::to_value(experience).unwrap_or_default();
@@ -208,6 +210,11 @@ fn list_experiences(
             writeln!(scene.errors, "tracebook: {problem}")?;
         }
     }
+    let why = match wanted.is_some() || tier.is_some() {
+        true => "No matching memories.",
+        false => "Nothing is remembered yet. `tracebook memory add TEXT --goal GOAL` adds something.",
+    };
+    scene.explain_empty_list(is_empty, why)?;
     Ok(EXIT_DONE)
 }
 

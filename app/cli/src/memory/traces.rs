@@ -176,6 +176,8 @@ fn chosen_traces<'a>(all: &'a [RememberedProject], word: Option<&str>) -> Result
 
 pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     agents::wait_for_setup(scene)?; // it says how sure a trace has to be
+    let is_empty = all.iter().all(|project| project.memory.traces.is_empty());
+    scene.explain_empty_list(is_empty, "No traces yet. A successful run becomes a trace.")?;
     let (mut tokens, mut money) = (0, 0.0);
     for project in all {
         for filed in &project.memory.traces {

@@ -3,7 +3,7 @@
 
 use super::NotePage;
 use crate::actions::{ClipboardCommand, PageAction};
-use crate::link_targets::{OutsideLink, outside_link};
+use crate::link_targets::{MAX_SHOWN_ADDRESS_CHARS, OutsideLink, outside_link};
 use crate::saved_states::restart_warning;
 use editor::display_map::RowIndex;
 use editor::markdown_keys::{TableEdit, edit_table};
@@ -371,6 +371,8 @@ fn link_items(ui: &mut Ui, link: &str, actions: &mut Vec<PageAction>) {
         if menu_item(ui, "Open in another program", None, true) {
             actions.push(PageAction::FollowOutside(link.to_owned()));
         }
+        // The link's words may promise something else.
+        menu_note(ui, &link.chars().take(MAX_SHOWN_ADDRESS_CHARS).collect::<String>());
     } else if menu_item(ui, "Open link", None, true) {
         actions.push(PageAction::Follow(link.to_owned()));
     }

@@ -8,11 +8,8 @@ use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use eframe::egui;
 use notebook::actions::PendingJump;
-use notebook::link_targets::{OutsideLink, heading_offset, link_target, outside_link};
+use notebook::link_targets::{MAX_SHOWN_ADDRESS_CHARS, OutsideLink, heading_offset, link_target, outside_link};
 use store::{DocId, FileKind};
-
-/// Maximum length of an address in a message, in characters.
-const MAX_SHOWN_ADDRESS_CHARS: usize = 200;
 
 impl PaneState {
     /// Follows a link of the open note.

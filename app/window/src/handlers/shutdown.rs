@@ -41,8 +41,16 @@ fn running_work(session: &Session) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// Stops running cells and runs. What they have done so far is saved.
+/// Stops running cells and runs. What they have done so far is saved. Runs that other devices sent don't end: another
+/// worker may continue them.
 fn stop_work(host: &mut HostLink) {
+    host.run_worker.set_paused(true);
+    let sent = busy_work(host.session()).1.into_iter().filter(|run| sent_runs::is_for_others(host.session(), *run));
+    let give_back = sent.map(|run| Command::HoldRun { run, hub: String::new(), policy: None });
+    for command in give_back.collect::<Vec<_>>() {
+        // It may be over just now.
+        let _ = host.driver.run_command(command);
+    }
     let (notes, runs) = busy_work(host.session());
     let stops = notes.into_iter().map(|note| Command::Interrupt { note });
     for stop in stops.chain(runs.into_iter().map(|run| Command::CancelRun { run })) {
@@ -60,6 +68,9 @@ impl ShutdownState {
         overlay: &mut WindowOverlay,
         ctx: &egui::Context,
     ) {
+        if *self == ShutdownState::No {
+            host.run_worker.set_paused(false);
+        }
         let (wished, now) = ctx.input(|input| (input.viewport().close_requested(), input.time));
         // Another process that wants the workspace has asked its own user.
         if wished

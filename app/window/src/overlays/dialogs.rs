@@ -20,7 +20,7 @@ use notebook::saved_states::{SavedStatesChange, SavedStatesDecision, SavedStates
 use std::path::PathBuf;
 use store::{BlockId, DocId};
 use typeset::pdf::PaperSize;
-use ui::dialog_parts::{buttons, field, further, head, show_trouble, words};
+use ui::dialog_parts::{buttons, exact_words, field, further, head, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{check_box, chip_button, floating_frame};
 
@@ -418,8 +418,8 @@ fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 
     head(ui, &format!("Run the kernel {name}?"));
     words(ui, &format!("It runs this note's cells with all your rights. {doubt}."));
     egui::ScrollArea::vertical().max_height(size::DIALOG_WIDTH / 2.0).show(ui, |ui| {
-        words(ui, &format!("File: {place}"));
-        words(ui, &format!("Command: {command}"));
+        exact_words(ui, &format!("File: {place}"));
+        exact_words(ui, &format!("Command: {command}"));
     });
     show_trouble(ui, None);
     decide(buttons(ui, "Allow", "Cancel"), || {
@@ -611,7 +611,7 @@ fn safe_start(ui: &mut Ui) -> Option<DialogDecision> {
 
 fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
     head(ui, "Bug report");
-    words(ui, &format!("The report is in {}.", path.display()));
+    exact_words(ui, &format!("The report is in {}.", path.display()));
     words(ui, "It holds no note, prompt or key. Look through it, then attach it to your report.");
     show_trouble(ui, None);
     decide(buttons(ui, "Show in folder", "Close"), || Some(DialogDecision::ShowInFolder { path: path.to_owned() }))

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{BlockId, DocId};
 use text::untrusted_text;
-use ui::dialog_parts::{at_right, field, head, words};
+use ui::dialog_parts::{at_right, exact_words, field, head, words};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
@@ -200,7 +200,7 @@ impl PythonSetupForm {
                 }
                 let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path);
                 ui.label(RichText::new(untrusted_text::escape_line(&spec.title)).font(theme::small().font));
-                words(ui, &place.to_string_lossy());
+                exact_words(ui, &place.to_string_lossy());
             });
         }
         chosen

@@ -358,7 +358,7 @@ fn restore_database(
     Ok(())
 }
 
-/// Returns writes that revoke all permissions the workspace grants: agents' rules, schedules, kernels, cells' access.
+/// Returns writes that revoke all that the workspace grants to agents, schedules, kernels, cells, programs and devices.
 fn revoked_permissions(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     let reader = disk.open_reader()?;
     let mut writes = vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];
@@ -366,9 +366,8 @@ fn revoked_permissions(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     writes.extend(schedules.into_iter().map(|(key, _)| RowWrite::Meta { key, value: None }));
     let settings = reader.meta(SETTINGS_KEY)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {
-        for name in ["grants", "kernels", "kernel_prints", "pinned_traces", "trusted_volumes"] {
-            settings.remove(name);
-        }
+        let granting = "grants kernels kernel_prints pinned_traces trusted_volumes carries_out_runs_of serves_programs";
+        settings.retain(|name, _| !granting.split(' ').any(|one| one == name));
         writes.push(RowWrite::Meta { key: SETTINGS_KEY.to_owned(), value: serde_json::to_vec(&settings).ok() });
     }
     Ok(writes)
