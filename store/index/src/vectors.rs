@@ -378,10 +378,14 @@ impl SignQuery {
     #[inline(always)]
     fn distances_fixed<const WORDS: usize>(&self, table: &VectorTable, places: &[PassagePlace]) -> Vec<u16> {
         let Some(planes) = self.planes.first_chunk::<WORDS>() else { return vec![0; places.len()] };
-        let own = |place: &PassagePlace| table.signs.get(place.slot * WORDS..)?.first_chunk::<WORDS>();
-        let distance =
-            |place| self.distance(own(place).map(<[u64; WORDS]>::as_slice), planes, table.sign_factors.get(place.slot));
-        places.iter().map(distance).collect()
+        let mut distances = Vec::with_capacity(places.len());
+        // A loop, since the body of a closure isn't compiled for POPCNT unless it's small.
+        for place in places {
+            let own = table.signs.get(place.slot * WORDS..).and_then(<[u64]>::first_chunk::<WORDS>);
+            let factor = table.sign_factors.get(place.slot);
+            distances.push(self.distance(own.map(<[u64; WORDS]>::as_slice), planes, factor));
+        }
+        distances
     }
 
     /// Returns the estimated distance of a record with these signs. One without signs counts as near.
