@@ -229,6 +229,22 @@ fn a_choice_among_the_values_of_a_goal_is_not_repeated_for_others() {
 }
 
 #[test]
+fn a_number_that_may_be_computed_from_the_goal_is_not_repeated_for_another() {
+    let mut twin = agent(&[("data/a.txt", "")], "");
+    let goal = |count: u8, file: &str| format!("Note that {count} of data/a.txt are new in {file}");
+    ask(&mut twin, 7, &goal(12, "first.md"), ReplayMode::Auto);
+    answer(&mut twin, said("", &[("read_file", json!({"path": "data/a.txt", "from_line": 12, "lines": 18}))]));
+    done(&mut twin, fine("rows"));
+    answer(&mut twin, said("", &[("write_file", json!({"path": "first.md", "content": "new\n"}))]));
+    answer(&mut twin, said("It is done.", &[]));
+    twin.settle();
+    let slots = trace(&twin).1.slots;
+    assert!(slots.iter().all(|slot| slot.value != "12"), "18 is six more than 12: {slots:?}");
+    ask(&mut twin, 8, &goal(15, "second.md"), ReplayMode::Follower);
+    assert_eq!((twin.file("second.md"), twin.tools.len()), (None, 0), "no step is made for 15");
+}
+
+#[test]
 fn another_form_of_the_data_stops_it_and_a_model_goes_on() {
     let mut twin = shop();
     by_model(&mut twin, 7, "October 2026", "2026-10");

@@ -6,7 +6,7 @@ use super::result_check::ResultCheck;
 use super::slots::{self, SlotValues, TemplatePart};
 use super::trace::{MAX_TRACE_SLOTS, RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
 use super::trace_compression::without_redundant_calls;
-use super::trace_findings::{LiteralArguments, ReusableResults, RunLiterals};
+use super::trace_findings::{LiteralArguments, ReusableResults, RunLiterals, taken_from_lines};
 use crate::secrets;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -199,6 +199,11 @@ pub enum TraceLearnError {
 /// # Errors
 /// Returns the reason if the run can't be repeated by rule.
 pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError> {
+    learn_with(lived, false)
+}
+
+/// Learns a trace in which the numbers of the goal may differ next time, unless it `keeps_numbers`.
+fn learn_with(lived: &CompletedRun<'_>, keeps_numbers: bool) -> Result<RunTrace, TraceLearnError> {
     let about = lived.about;
     if about.ending != Some(store::RunEnding::Done) {
         return Err(TraceLearnError::NoAnswer);
@@ -214,7 +219,9 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     if candidates.len() > MAX_TRACE_SLOTS {
         return Err(TraceLearnError::UnusableGoal);
     }
-    let offered = offered_values(&candidates, &calls, lived.tools);
+    let mut offered = offered_values(&candidates, &calls, lived.tools);
+    let of_numbers = candidates.iter().map(|candidate| &candidate.slot).filter(|slot| slot.kind == SlotKind::Number);
+    offered.extend(of_numbers.filter(|_| keeps_numbers).map(|slot| slot.name.clone()));
     let pinned = pinned_values(&candidates, &calls, offered);
     let known: Vec<(String, String)> = candidates
         .iter()
@@ -248,6 +255,10 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     }
     if !looked && literals.needs_reading() {
         return Err(TraceLearnError::ReadNothing);
+    }
+    // Such a number may be computed from one of the goal's.
+    if !numbers.is_empty() && literals.has_unnamed_numbers() {
+        return learn_with(lived, true);
     }
     let mut lifting = SlotExtractor::new(&known, &numbers, reusable.values());
     let answer = final_answer(lived.steps).map(|text| lifting.extract_from_text(text));
@@ -482,7 +493,7 @@ pub(super) fn contains_remnant(slot: &TraceSlot, text: &str) -> bool {
     slots::value_remnants(slot.kind, &slot.value).iter().any(|remnant| slots::contains_word(text, remnant))
 }
 
-fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
+pub(super) fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
     if let Some(slot) = slots::number_slot(value) {
         into.insert(slot.to_owned());
         return;
@@ -499,19 +510,6 @@ fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
         Value::Object(map) => map.values().for_each(|item| collect_slots(item, into)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Returns the numbers of the steps, from 1, of which a later one takes a line by its place: the lines must be the same
-/// next time, or another one is there.
-fn taken_from_lines(steps: &[TraceStep]) -> BTreeSet<usize> {
-    let mut places = BTreeSet::new();
-    steps.iter().flat_map(|step| step.input.values()).for_each(|value| collect_slots(value, &mut places));
-    let step = |place: &String| {
-        let (step, line) = place.strip_prefix("step")?.split_once(".line")?;
-        line.parse::<usize>().ok()?;
-        step.parse().ok()
-    };
-    places.iter().filter_map(step).collect()
 }
 
 /// Replaces values in arguments by slots, and collects the remaining literals.

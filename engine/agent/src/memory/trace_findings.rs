@@ -3,7 +3,8 @@
 
 use super::goal::{ParsedGoal, SlotKind};
 use super::slots;
-use super::trace_extraction::{CompletedCall, ToolFacts};
+use super::trace::TraceStep;
+use super::trace_extraction::{CompletedCall, ToolFacts, collect_slots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -122,6 +123,19 @@ impl ToolFacts {
     }
 }
 
+/// Returns the numbers of the steps, from 1, of which a later one takes a line by its place: the lines must be the same
+/// next time, or another one is there.
+pub(super) fn taken_from_lines(steps: &[TraceStep]) -> BTreeSet<usize> {
+    let mut places = BTreeSet::new();
+    steps.iter().flat_map(|step| step.input.values()).for_each(|value| collect_slots(value, &mut places));
+    let step = |place: &String| {
+        let (step, line) = place.strip_prefix("step")?.split_once(".line")?;
+        line.parse::<usize>().ok()?;
+        step.parse().ok()
+    };
+    places.iter().filter_map(step).collect()
+}
+
 /// The literals of a run's calls, in the order of the calls.
 pub(super) struct RunLiterals<'a> {
     goal: &'a ParsedGoal,
@@ -165,9 +179,13 @@ impl<'a> RunLiterals<'a> {
     pub(super) fn needs_reading(&self) -> bool {
         // What the goal itself says isn't a finding, unless the goal says what to do only in some case.
         let depends = self.goal.depends && (self.goal.branches || !self.are_named(0));
-        // A number that nobody named was computed from something.
+        depends || self.chooses(0) || self.has_unnamed_numbers()
+    }
+
+    /// Returns whether a number is in a call that nobody named, and that was computed from something.
+    pub(super) fn has_unnamed_numbers(&self) -> bool {
         let number = |call: &CallLiterals| call.literals.numbers.iter().any(|number| call.unnamed.contains(number));
-        depends || self.chooses(0) || self.calls.iter().any(number)
+        self.calls.iter().any(number)
     }
 
     /// Returns whether the calls behind the one with this index depend on its result.

@@ -50,9 +50,10 @@ impl RunTrace {
             |(_, kind, text): &ListValue<'_>| self.slots.iter().find(|slot| slot.kind == *kind && slot.value == *text);
         let old: Vec<&TraceSlot> = learned.iter().map(find).collect::<Option<_>>()?;
         let (kind, others) = (old.first()?.kind, || self.slots.iter().filter(|slot| !old.contains(slot)));
+        let counts = |step: &TraceStep| step.input.values().any(|value| may_count(own, learned.len(), value));
         let fits = (1..=MAX_LIST_VALUES).contains(&wanted.len())
             && learned.len() <= MAX_LIST_VALUES
-            && !self.may_count(own, learned.len())
+            && !self.steps.iter().any(counts)
             && wanted.iter().all(|(_, new, _)| kind.accepts(*new))
             && old.iter().all(|slot| slot.kind == kind)
             && others().all(|other| !other.name.starts_with(ITEM_PREFIX))
@@ -77,6 +78,7 @@ impl RunTrace {
         trace.slots.retain(|slot| !list.old.contains(&slot.name));
         trace.slots.extend(new);
         (trace.steps, trace.answer) = list.repeat_steps(&self.steps, self.answer.as_deref())?;
+        trace.answer = trace.answer.filter(|text| !may_count(own, learned.len(), &Value::String(text.clone())));
         let (from, to) = (token_range(learned), token_range(wanted));
         let mut tokens = own.tokens[..from.start].to_vec();
         tokens.extend_from_slice(&goal[to]);
@@ -87,21 +89,19 @@ impl RunTrace {
     }
 }
 
-impl RunTrace {
-    /// Returns whether a step says a number that the goal doesn't name, or a word for how many there are: it may be the
-    /// length of the list, a sum or a share, which another list changes.
-    fn may_count(&self, goal: &ParsedGoal, length: usize) -> bool {
-        let named: Vec<String> = goal.values().filter_map(|(_, text)| slots::canonical_number(text)).collect();
-        let is_known = |text: &str| {
-            slots::canonical_number(text).is_some_and(|number| named.contains(&number) && number != length.to_string())
-        };
-        let says_number = |text: &str| {
-            let mut digits = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.contains(char::is_numeric));
-            let mut words = text.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
-            digits.any(|word| !is_known(word)) || words.any(|word| COUNT_WORDS.contains(&word.as_str()))
-        };
-        self.steps.iter().flat_map(|step| step.input.values()).any(|value| any_literal(value, 0, &says_number))
-    }
+/// Returns whether an argument or an answer says a number that the goal doesn't name, or a word for how many there are:
+/// it may be the length of the list, a sum or a share, which another list changes.
+fn may_count(goal: &ParsedGoal, length: usize, value: &Value) -> bool {
+    let named: Vec<String> = goal.values().filter_map(|(_, text)| slots::canonical_number(text)).collect();
+    let is_known = |text: &str| {
+        slots::canonical_number(text).is_some_and(|number| named.contains(&number) && number != length.to_string())
+    };
+    let says_number = |text: &str| {
+        let mut digits = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.contains(char::is_numeric));
+        let mut words = text.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+        digits.any(|word| !is_known(word)) || words.any(|word| COUNT_WORDS.contains(&word.as_str()))
+    };
+    any_literal(value, 0, &says_number)
 }
 
 /// Returns whether a literal of an argument says something; one that is nested too deeply may do so.
@@ -412,8 +412,10 @@ mod tests {
             assert_eq!(calls(&counts(note.clone()), three), None, "{note}");
         }
         assert!(calls(&counts(json!({"text": "All moved"})), three).is_some());
-        let plain = of(&[step("move", "{path1}"), step("move", "{path2}")]);
+        let mut plain = of(&[step("move", "{path1}"), step("move", "{path2}")]);
+        plain.answer = Some("Both are moved.".to_owned());
         let fitted = plain.for_goal(&ParsedGoal::parse(three)).into_owned();
+        assert_eq!(fitted.answer, None);
         assert!(fitted.steps.iter().all(|step| !step.expect.is_last), "a trace of an older version stays as strict");
         let mut bound = of(&[step("move", "{path1}"), step("move", "{path2}")]);
         bound.steps[1].expect.same = "0".to_owned();
