@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(place(&results, "1234").as_deref(), Some("step4.total"));
         // Many results are bounded.
         let many: Vec<String> = (0..30).map(|at| format!("key{at}: value{at}")).collect();
-        (0..400).for_each(|at| results.add(&many.join(&format!(" of {at}\n")), &|_| false));
+        (0..400).for_each(|at| results.add(&many.join(format!(" of {at}\n").as_str()), &|_| false));
         assert!(results.values().is_empty());
     }
 
