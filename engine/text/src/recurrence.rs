@@ -52,6 +52,8 @@ const RECURRENCE_MONTHS: [&str; 12] = [
 /// Maximum number of periods until the next occurrence. February 29 may be eight years away.
 const MAX_SEARCHED_PERIODS: i64 = 12 * 9;
 const MAX_INTERVAL: i64 = 1_000;
+/// Maximum number of days and months that a rule lists.
+const MAX_LISTED_DAYS: usize = 50;
 
 impl RecurrenceRule {
     /// Parses a rule such as `every 2 weeks`, `every month when done`, `every friday`.
@@ -107,6 +109,7 @@ impl RecurrenceRule {
                 }
             }
         }
+        (days.len() + months.len() <= MAX_LISTED_DAYS).then_some(())?;
         let is_plain = days.is_empty() && months.is_empty();
         let is_weekly = months.is_empty() && days.iter().all(|day| matches!(day, RecurrenceDay::Weekday(_)));
         let is_understood = match unit {
@@ -259,6 +262,8 @@ mod tests {
         ] {
             assert_eq!(RecurrenceRule::parse(text), None, "{text}");
         }
+        let many = format!("every month on the 1st{}", " and 2nd".repeat(MAX_LISTED_DAYS));
+        assert_eq!(RecurrenceRule::parse(&many), None);
         let never = RecurrenceRule::parse("every February on the 30th").expect("a rule");
         assert_eq!(never.next_day(day("2024-05-10")), None);
     }

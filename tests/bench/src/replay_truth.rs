@@ -65,32 +65,40 @@ pub(super) fn copy_from_replies(
             if written.len() < MIN_COPIED_BYTES || goal.names_all(&written) {
                 return value.clone();
             }
-            let replies = || {
-                let pairs = before.iter().zip(now);
-                pairs.map(|(before, now)| {
-                    (reply_values(&before.text), reply_values(&now.text).into_iter().collect::<BTreeMap<_, _>>())
-                })
-            };
-            for (then, now) in replies() {
-                let places: Vec<&String> = then.iter().filter(|(_, of)| of == value).map(|(place, _)| place).collect();
-                let Some(first) = places.first() else { continue };
-                let new = now.get(*first);
-                *is_stale |= new.is_none() || places.iter().any(|place| now.get(*place) != new);
-                return new.cloned().unwrap_or_else(|| value.clone());
+            // What was at each place of a reply, and what is there now.
+            let mut places: Vec<(String, Value, Option<Value>)> = Vec::new();
+            for (then, now) in before.iter().zip(now) {
+                let now: BTreeMap<String, Value> = reply_values(&now.text).into_iter().collect();
+                let moved = reply_values(&then.text).into_iter().map(|(place, old)| {
+                    let new = now.get(&place).cloned();
+                    (place, old, new)
+                });
+                places.extend(moved);
+            }
+            // From which of several places the ground truth has it is unknown, so all of them must agree.
+            let mut copies = places.iter().filter(|(_, old, _)| old == value).map(|(_, _, new)| new);
+            if let Some(first) = copies.next() {
+                *is_stale |= first.is_none() || copies.any(|new| new != first);
+                return first.clone().unwrap_or_else(|| value.clone());
             }
             if value.is_number() {
                 return value.clone();
             }
             // A sentence may hold what was read.
-            let mut text = written;
-            for (then, now) in replies() {
-                for (place, old) in then.iter().filter(|(place, _)| !place.is_empty()) {
-                    let old = written_value(old);
-                    if old.len() > MIN_COPIED_BYTES && !goal.names_all(&old) && contains_word(&text, &old) {
-                        *is_stale |= !now.contains_key(place);
-                        text = text.replace(&old, &now.get(place).map(written_value).unwrap_or_default());
-                    }
+            let mut text = written.clone();
+            let mut replaced: BTreeMap<String, Option<String>> = BTreeMap::new();
+            for (_, old, new) in places.iter().filter(|(place, _, _)| !place.is_empty()) {
+                let (old, new) = (written_value(old), new.as_ref().map(written_value));
+                if old.len() <= MIN_COPIED_BYTES || goal.names_all(&old) || !contains_word(&written, &old) {
+                    continue;
                 }
+                if let Some(known) = replaced.get(&old) {
+                    *is_stale |= *known != new;
+                    continue;
+                }
+                *is_stale |= new.is_none();
+                text = text.replace(&old, new.as_deref().unwrap_or_default());
+                replaced.insert(old, new);
             }
             Value::String(text)
         }
@@ -104,11 +112,18 @@ mod tests {
 
     #[test]
     fn what_was_copied_is_copied_again() {
-        let replies = |text: &str| -> Vec<CallReply> {
-            serde_json::from_value(json!([{"text": text, "ok": true, "changed": false}])).expect("replies")
+        let replies = |texts: [&str; 2]| -> Vec<CallReply> {
+            let all = texts.map(|text| json!({"text": text, "ok": true, "changed": false}));
+            serde_json::from_value(json!(all)).expect("replies")
         };
-        let before = replies(r#"{"city": {"zip": "94016"}, "price": 220.5, "all": [220.5], "id": 7}"#);
-        let after = replies(r#"{"city": {"zip": "74532"}, "price": 221.5, "all": [220.5], "id": 8}"#);
+        let before = replies([
+            r#"{"city": {"zip": "94016"}, "price": 220.5, "all": [220.5], "id": 7, "owner": "o-17"}"#,
+            r#"{"zip": "94016", "winner": "o-17"}"#,
+        ]);
+        let after = replies([
+            r#"{"city": {"zip": "74532"}, "price": 221.5, "all": [220.5], "id": 8, "owner": "o-17"}"#,
+            r#"{"zip": "74532", "winner": "o-18"}"#,
+        ]);
         let goal = ParsedGoal::parse("Buy 100 shares for 94017");
         let copy = |value: Value| {
             let mut is_stale = false;
@@ -118,5 +133,6 @@ mod tests {
         assert_eq!(copy(json!("at 94016")), (json!("at 74532"), false));
         assert_eq!(copy(json!(7)), (json!(7), false), "it's too short to be copied");
         assert!(copy(json!(220.5)).1, "it was at two places, which differ now");
+        assert!(copy(json!("o-17")).1 && copy(json!("for o-17")).1, "the winner may be meant");
     }
 }

@@ -192,6 +192,58 @@ fn what_was_done_with_each_value_of_a_list_is_done_with_a_longer_one() {
     assert_eq!(twin.file("notes/g.md"), None, "a value that is there twice is a model's work");
 }
 
+/// Learns what a run writes into `first.md` after these readings of files in `data`.
+fn learn_writing(goal: &str, readings: &[(&str, &str)], written: &str) -> Twin {
+    let files = ["data/a.txt", "data/b.txt", "data/c.txt", "data/d.txt"].map(|path| (path, ""));
+    let mut twin = agent(&files, "");
+    ask(&mut twin, 7, goal, ReplayMode::Auto);
+    for (path, text) in readings {
+        answer(&mut twin, said("", &[("read_file", json!({"path": path}))]));
+        done(&mut twin, fine(text));
+    }
+    answer(&mut twin, said("", &[("write_file", json!({"path": "first.md", "content": written}))]));
+    answer(&mut twin, said("It is done.", &[]));
+    twin.settle();
+    twin
+}
+
+#[test]
+fn a_line_is_not_taken_by_its_place_if_the_lines_are_others() {
+    let goal = |file: &str| format!("Write the top entry of data/a.txt into {file}");
+    let mut twin = learn_writing(&goal("first.md"), &[("data/a.txt", "no: entry\nTea is hot\n")], "Tea is hot\n");
+    assert_eq!(trace(&twin).1.steps[1].input["content"], "{step1.line2}\n");
+    ask(&mut twin, 8, &goal("second.md"), ReplayMode::Follower);
+    done(&mut twin, fine("Tea is hot\nIt was cold\n"));
+    assert_eq!((twin.file("second.md"), twin.models.len()), (None, 1), "the second line is no longer the entry");
+}
+
+#[test]
+fn a_choice_among_the_values_of_a_goal_is_not_repeated_for_others() {
+    let goal = |one: &str, other: &str, to: &str| format!("Write the newer of data/{one} and data/{other} into {to}");
+    let readings = [("data/a.txt", "as of May"), ("data/b.txt", "as of Jan")];
+    let mut twin = learn_writing(&goal("a.txt", "b.txt", "first.md"), &readings, "data/a.txt\n");
+    assert_eq!(trace(&twin).1.steps.len(), 3);
+    ask(&mut twin, 8, &goal("c.txt", "d.txt", "second.md"), ReplayMode::Follower);
+    done(&mut twin, fine("as of Mar"));
+    assert_eq!((twin.file("second.md"), twin.models.len()), (None, 1), "the other one may be newer now");
+}
+
+#[test]
+fn a_number_that_may_be_computed_from_the_goal_is_not_repeated_for_another() {
+    let mut twin = agent(&[("data/a.txt", "")], "");
+    let goal = |count: u8, file: &str| format!("Note that {count} of data/a.txt are new in {file}");
+    ask(&mut twin, 7, &goal(12, "first.md"), ReplayMode::Auto);
+    answer(&mut twin, said("", &[("read_file", json!({"path": "data/a.txt", "from_line": 12, "lines": 18}))]));
+    done(&mut twin, fine("rows"));
+    answer(&mut twin, said("", &[("write_file", json!({"path": "first.md", "content": "new\n"}))]));
+    answer(&mut twin, said("It is done.", &[]));
+    twin.settle();
+    let slots = trace(&twin).1.slots;
+    assert!(slots.iter().all(|slot| slot.value != "12"), "18 is six more than 12: {slots:?}");
+    ask(&mut twin, 8, &goal(15, "second.md"), ReplayMode::Follower);
+    assert_eq!((twin.file("second.md"), twin.tools.len()), (None, 0), "no step is made for 15");
+}
+
 #[test]
 fn another_form_of_the_data_stops_it_and_a_model_goes_on() {
     let mut twin = shop();

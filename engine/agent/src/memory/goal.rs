@@ -64,6 +64,8 @@ pub struct ParsedGoal {
     /// Whether the goal says to do something only in some case, or to choose by a quality. Its steps depend on findings
     /// even if nothing was read for them.
     pub branches: bool,
+    /// Whether the goal says to take one of its values by a quality, or either of them.
+    pub chooses: bool,
     /// Whether the goal is about all or some of several things, or says to make sure of something. Then even what was
     /// read last may have decided that nothing more was to be done.
     pub quantifies: bool,
@@ -185,28 +187,22 @@ const QUANTIFYING_WORDS: [&str; 17] = [
     "confirm",
 ];
 
-/// Pairs of words that mean something of their own, whatever the words mean alone.
-const FIXED_PHRASES: [(&str, &str); 14] = [
-    ("first", "class"),
-    ("first", "name"),
-    ("last", "name"),
-    ("last", "minute"),
-    ("first", "aid"),
-    ("all", "right"),
-    ("all", "good"),
-    ("all", "set"),
-    ("at", "all"),
-    ("after", "all"),
-    ("above", "all"),
-    ("next", "to"),
-    ("each", "other"),
-    ("other", "than"),
+/// Words that take one of the values of a goal. "First" and "next" do so before "of" or "one" only: "first, delete it".
+const CHOOSING_WORDS: [&str; 16] = [
+    "or", "either", "latest", "newest", "oldest", "bigger", "larger", "smaller", "older", "newer", "cheaper",
+    "shorter", "higher", "better", "worse", "faster",
 ];
 
-/// Words before "if you could", with which it's a polite request and no condition.
-const COURTESY_WORDS: [&str; 20] = [
-    "appreciate",
-    "appreciated",
+/// Pairs of words that mean something of their own, whatever the words mean alone.
+const FIXED_PHRASES: [(&str, &str); 4] = [("first", "class"), ("first", "aid"), ("next", "to"), ("each", "other")];
+/// Such pairs, if no other word follows at once: "all set" and "not at all", but not "at all airports".
+const CLOSING_PHRASES: [(&str, &str); 6] =
+    [("all", "right"), ("all", "good"), ("all", "set"), ("at", "all"), ("after", "all"), ("above", "all")];
+
+/// Words before "if you could" or "it if you could", with which it's a polite request and no condition.
+const COURTESY_VERBS: [&str; 5] = ["appreciate", "appreciated", "love", "mind", "favor"];
+/// Such words if "be" is before them: "it would be nice if you could". "For a good price if you can" has a condition.
+const COURTESY_ADJECTIVES: [&str; 15] = [
     "grateful",
     "thankful",
     "great",
@@ -214,16 +210,13 @@ const COURTESY_WORDS: [&str; 20] = [
     "good",
     "kind",
     "lovely",
-    "love",
     "glad",
     "happy",
     "helpful",
-    "mind",
     "fantastic",
     "wonderful",
     "awesome",
     "perfect",
-    "favor",
     "pleased",
 ];
 
@@ -303,6 +296,7 @@ impl ParsedGoal {
         // "Make sure to write it" asks for nothing else than "write it"; "make sure that it's there" is a condition.
         let is_ensured = |at: usize| raw[at].word() == Some("sure") && !raw.get(at + 1).is_some_and(RawToken::is_to);
         depends |= (0..raw.len()).any(is_ensured);
+        let chooses = (0..raw.len()).any(|at| !empty[at] && is_choice(&raw, at));
         let mut tokens: Vec<GoalToken> = Vec::new();
         let mut joins = false;
         for (RawToken { token, capital, pause }, is_empty) in raw.into_iter().zip(empty) {
@@ -336,7 +330,7 @@ impl ParsedGoal {
         while tokens.first() == Some(&GoalToken::Word("to".to_owned())) {
             tokens.remove(0);
         }
-        ParsedGoal { tokens, depends: depends || branches, branches, quantifies }
+        ParsedGoal { tokens, depends: depends || branches, branches, chooses, quantifies }
     }
 
     /// Returns the words that aren't values.
@@ -388,17 +382,29 @@ const PAUSES: [char; 7] = [',', ';', ':', '.', '!', '?', '…'];
 /// Returns whether the word at an index is the "if" of a polite request or of "even if", which is no condition.
 fn is_polite_if(tokens: &[RawToken], at: usize) -> bool {
     let word = |at: usize| tokens.get(at).and_then(RawToken::word).unwrap_or_default();
-    let before = at.saturating_sub(3)..at;
+    // The number counts from the "if" backwards.
+    let before = |number: usize| at.checked_sub(number).map_or("", word);
     let asks = word(at + 1) == "you" && matches!(word(at + 2), "could" | "would" | "can");
-    let is_asked = asks && before.clone().any(|at| COURTESY_WORDS.contains(&word(at)));
-    word(at) == "if" && (is_asked || before.last().is_some_and(|at| word(at) == "even"))
+    let last = if before(1) == "it" { 2 } else { 1 };
+    let is_wish = || before(last + 1) == "be" || before(last + 2) == "be";
+    let is_courtesy =
+        || COURTESY_VERBS.contains(&before(last)) || (COURTESY_ADJECTIVES.contains(&before(last)) && is_wish());
+    word(at) == "if" && (before(1) == "even" || (asks && is_courtesy()))
 }
 
-/// Returns whether the word at an index belongs to one of `FIXED_PHRASES`.
+/// Returns whether the word at an index takes one of several values.
+fn is_choice(tokens: &[RawToken], at: usize) -> bool {
+    let word = |at: usize| tokens.get(at).and_then(RawToken::word).unwrap_or_default();
+    let is_ordinal = matches!(word(at), "first" | "last" | "next") && matches!(word(at + 1), "of" | "one");
+    CHOOSING_WORDS.contains(&word(at)) || is_ordinal
+}
+
+/// Returns whether the word at an index belongs to one of `FIXED_PHRASES` or `CLOSING_PHRASES`.
 fn is_in_phrase(tokens: &[RawToken], at: usize) -> bool {
     let is_phrase = |at: usize| {
         let pair = tokens.get(at).and_then(RawToken::word).zip(tokens.get(at + 1).and_then(RawToken::word));
-        pair.is_some_and(|pair| FIXED_PHRASES.contains(&pair))
+        let is_end = || tokens.get(at + 1).is_none_or(|token| token.pause) || tokens.get(at + 2).is_none();
+        pair.is_some_and(|pair| FIXED_PHRASES.contains(&pair) || (CLOSING_PHRASES.contains(&pair) && is_end()))
     };
     is_phrase(at) || at.checked_sub(1).is_some_and(is_phrase)
 }
@@ -668,12 +674,29 @@ mod tests {
             "Delete a.md if you could not read it",
             "I'd appreciate a table. Delete a.md if it is there",
             "Read a.md. Should it be empty, delete it",
+            "Buy tea at a good price if you can find it",
+            "Write to Ann that tea is nice if you would drink it",
         ] {
             assert!(branches(condition), "{condition}");
         }
         let depends = |text: &str| ParsedGoal::parse(text).depends;
         assert!(!depends("Book first class, all set") && depends("Book the first flight, all of it"));
         assert!(!depends("Make sure to write a.md") && depends("Make sure that a.md is short"));
+        for all in
+            ["Show rain at all airports", "Delete all good ideas", "Write it after all tests", "Delete the last name"]
+        {
+            assert!(depends(all), "{all}");
+        }
+        assert!(ParsedGoal::parse("Delete other than a.md").quantifies, "it's about all others");
+    }
+
+    #[test]
+    fn goals_that_choose_among_their_values_are_known() {
+        let chooses = |text: &str| ParsedGoal::parse(text).chooses;
+        for choice in ["Delete the oldest of a.md and b.md", "Show a.md or b.md", "Open the first of a.md, b.md"] {
+            assert!(chooses(choice), "{choice}");
+        }
+        assert!(!chooses("First, delete a.md. Next, delete b.md") && !chooses("Copy a.md and b.md"));
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub struct ResultCheck {
     /// Required shape: the columns of a table or the keys of JSON; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub shape: String,
-    /// Whether it's the last result, so that no step needs what a list holds: an empty list fits, too.
+    /// Whether it's the last result, of a tool that only reads, so that no step needs what a list holds: an empty list
+    /// fits where there were some. Where it was empty, elements don't fit: the run may have done nothing for them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_last: bool,
 }
@@ -105,19 +106,17 @@ pub fn result_shape(text: &str) -> String {
     "text".to_owned()
 }
 
-/// Returns whether two shapes of JSON differ only in the elements of lists that are empty in one of them.
-fn without_list_elements(one: &str, other: &str) -> bool {
+/// Returns whether two shapes of JSON differ only in the elements of lists that are empty now.
+fn without_list_elements(now: &str, before: &str) -> bool {
     let keys = |shape: &str| -> Option<BTreeSet<String>> {
         Some(shape.strip_prefix("json ")?.split(' ').map(str::to_owned).collect())
     };
-    let (Some(one), Some(other)) = (keys(one), keys(other)) else { return false };
+    let (Some(now), Some(before)) = (keys(now), keys(before)) else { return false };
     // A path of an element begins with that of its list, which both have, and "[]".
-    let lists = one.intersection(&other).filter_map(|path| path.strip_suffix(":list")).map(|list| format!("{list}[]"));
-    let empty: Vec<String> = lists
-        .filter(|list| [&one, &other].iter().any(|keys| !keys.iter().any(|path| path.starts_with(list.as_str()))))
-        .collect();
+    let lists = now.intersection(&before).filter_map(|path| path.strip_suffix(":list")).map(|list| format!("{list}[]"));
+    let empty: Vec<String> = lists.filter(|list| !now.iter().any(|path| path.starts_with(list.as_str()))).collect();
     let is_element = |path: &String| empty.iter().any(|list| path.starts_with(list.as_str()));
-    one.symmetric_difference(&other).all(is_element)
+    now.symmetric_difference(&before).all(is_element)
 }
 
 fn bound_shape(shape: String) -> String {
@@ -189,7 +188,7 @@ mod tests {
         }
         let mut expect = ResultCheck::from_result(empty, false, &none);
         expect.is_last = true;
-        assert!(expect.check(found, &none).is_ok());
+        assert!(expect.check(found, &none).is_err(), "nothing was done as nothing was found");
     }
 
     #[test]

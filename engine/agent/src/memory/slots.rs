@@ -137,6 +137,15 @@ pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
     all
 }
 
+/// Returns whether one of the lines is the number of a date's day or month: an argument that no slot fills.
+pub(super) fn contains_date_number(kind: SlotKind, value: &str, lines: &str) -> bool {
+    let parts: Vec<u32> = match kind {
+        SlotKind::Date | SlotKind::Month => value.split('-').skip(1).filter_map(|part| part.parse().ok()).collect(),
+        SlotKind::Number | SlotKind::Path | SlotKind::Url | SlotKind::Name | SlotKind::Text => Vec::new(),
+    };
+    lines.lines().any(|line| line.trim().parse::<u32>().is_ok_and(|number| parts.contains(&number)))
+}
+
 /// Values of at most this many bytes are extracted only if they're the whole text. In a longer one, they may be there
 /// by chance.
 const MAX_STANDALONE_VALUE_BYTES: usize = 2;
@@ -264,7 +273,8 @@ pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> 
     if result.len() >= 4 {
         all.push((format!("step{step}"), result.to_owned()));
     }
-    let json = json_values(step, result);
+    let object = json_object(result);
+    let json = object.as_ref().map(|object| json_values(step, object)).unwrap_or_default();
     let is_json_key = |name: &str| json.iter().any(|(known, _)| known == name);
     for (at, line) in result.lines().enumerate().take(MAX_NAMED_RESULT_LINES) {
         let line = line.trim();
@@ -282,9 +292,12 @@ pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> 
     if is_distinctive(result) && result.len() < 4 {
         all.push((format!("step{step}"), result.to_owned()));
     }
-    // Of two keys with the same value it's unknown which one is meant, and ordinary words may be there by chance.
-    let is_single = |text: &str| json.iter().filter(|(_, other)| other == text).count() == 1;
-    all.extend(json.iter().filter(|(_, text)| is_identifier(text) && is_single(text)).cloned());
+    // Of two places with the same value it's unknown which one is meant, and ordinary words may be there by chance.
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    object.iter().flat_map(Map::values).for_each(|value| count_json_values(value, &mut counts));
+    let is_only = counts.values().sum::<usize>() == 1;
+    let is_telling = |text: &str| is_identifier(text) || (is_only && text.len() >= 3 && is_code_word(text));
+    all.extend(json.into_iter().filter(|(_, text)| is_telling(text) && counts.get(text) == Some(&1)));
     all
 }
 
@@ -295,15 +308,28 @@ fn is_plain_key(key: &str) -> bool {
 
 /// Returns the texts and numbers of a JSON object with their paths of keys: `step1.owner.id`. The elements of lists
 /// have no names: a list may be in another order next time.
-fn json_values(step: usize, result: &str) -> Vec<(String, String)> {
+fn json_values(step: usize, object: &Map<String, Value>) -> Vec<(String, String)> {
     let mut all = Vec::new();
-    if result.starts_with('{')
-        && result.len() <= MAX_JSON_RESULT_BYTES
-        && let Ok(Value::Object(object)) = serde_json::from_str(result)
-    {
-        collect_json_values(&object, &format!("step{step}"), 0, &mut all);
-    }
+    collect_json_values(object, &format!("step{step}"), 0, &mut all);
     all
+}
+
+/// Parses a result that is a JSON object.
+fn json_object(result: &str) -> Option<Map<String, Value>> {
+    let is_object = result.starts_with('{') && result.len() <= MAX_JSON_RESULT_BYTES;
+    is_object.then(|| serde_json::from_str(result).ok()).flatten()
+}
+
+/// Counts how often each text and number is in a value, at any depth: `serde_json` bounds it.
+fn count_json_values(value: &Value, counts: &mut BTreeMap<String, usize>) {
+    let mut add = |text: String| *counts.entry(text).or_default() += 1;
+    match value {
+        Value::String(text) => add(text.clone()),
+        Value::Number(number) => add(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| count_json_values(item, counts)),
+        Value::Object(map) => map.values().for_each(|item| count_json_values(item, counts)),
+        Value::Bool(_) | Value::Null => {}
+    }
 }
 
 fn collect_json_values(object: &Map<String, Value>, path: &str, deep: usize, into: &mut Vec<(String, String)>) {
@@ -322,13 +348,22 @@ fn collect_json_values(object: &Map<String, Value>, path: &str, deep: usize, int
 }
 
 /// Returns whether a text identifies something, so that it isn't the same as another text by chance: a number of at
-/// least three digits, a code such as `NVDA` or `id-7`, an address, a file.
+/// least three digits that is neither round nor a year, a code such as `id-7`, an address, a file.
 pub(super) fn is_identifier(text: &str) -> bool {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
     if text.parse::<f64>().is_ok() {
-        return digits >= 3;
+        let plain = text.trim_start_matches(['-', '+', '0']);
+        let (whole, decimals) = plain.split_once('.').unwrap_or((plain, ""));
+        let decimals = decimals.trim_end_matches('0');
+        let telling = if decimals.is_empty() { whole.trim_end_matches('0') } else { plain };
+        let is_year = decimals.is_empty() && whole.len() == 4 && (whole.starts_with("19") || whole.starts_with("20"));
+        return !is_year && telling.bytes().filter(u8::is_ascii_digit).count() >= 3;
     }
-    text.len() >= 3 && (digits > 0 || text.contains(['@', '/', '_', '.']) || is_code_word(text))
+    // `in_progress`, `text/plain` and "Done." are words of many results.
+    let names_file = |text: &str| {
+        let is_end = |end: &str| end.starts_with(|c: char| c.is_ascii_alphanumeric());
+        !text.contains(char::is_whitespace) && text.rsplit_once('.').is_some_and(|(_, end)| is_end(end))
+    };
+    text.len() >= 3 && (text.bytes().any(|byte| byte.is_ascii_digit()) || text.contains('@') || names_file(text))
 }
 
 /// Returns whether a text has capital letters only, such as `NVDA`: inside of a sentence it may be there by chance.
@@ -358,7 +393,8 @@ pub(super) fn slot_value(place: &str, values: &SlotValues, results: &[String]) -
     let (Some(step), Some(result)) = (step, result) else {
         return Err(TemplateError::UnknownPlace { place: place.to_owned() });
     };
-    if let Some((_, text)) = json_values(step, result.trim()).into_iter().find(|(known, _)| known == place) {
+    let json = json_object(result.trim()).map(|object| json_values(step, &object)).unwrap_or_default();
+    if let Some((_, text)) = json.into_iter().find(|(known, _)| known == place) {
         return Ok(text);
     }
     let mut found = named_results(step, result).into_iter().filter(|(known, _)| known == place).map(|(_, text)| text);
@@ -410,7 +446,8 @@ fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: u
         Value::Object(object) => {
             if let (1, Some(Value::String(slot))) = (object.len(), object.get(NUMBER_SLOT_KEY)) {
                 let text = slot_value(slot, values, results)?;
-                let number = text.parse::<i64>().map(Number::from).ok();
+                let number =
+                    text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();
                 let number = number.or_else(|| Number::from_f64(text.parse().ok()?));
                 return number.map(Value::Number).ok_or(TemplateError::NotNumber { text });
             }
@@ -447,7 +484,7 @@ pub(super) fn number_slot_place(value: &Value) -> Option<&str> {
 
 /// Returns the one text for all ways to write a number, such as 25.5 for 25.50; `None` if it's no number.
 pub(super) fn canonical_number(text: &str) -> Option<String> {
-    if let Ok(whole) = text.parse::<i64>() {
+    if let Ok(whole) = text.parse::<i128>() {
         return Some(whole.to_string());
     }
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
@@ -491,7 +528,7 @@ mod tests {
     #[test]
     fn values_of_json_are_named_by_their_keys() {
         let result =
-            r#"{"symbol": "NVDA", "price": 220.5, "state": "open", "day": {"low": 7, "high": 220.9}, "n": [815]}"#;
+            r#"{"symbol": "ID-7", "price": 220.5, "state": "open", "day": {"low": 7, "high": 220.9}, "n": [815]}"#;
         let mut known: Vec<String> = named_results(1, result).into_iter().map(|(name, _)| name).collect();
         known.sort_unstable();
         assert_eq!(known, ["step1", "step1.day.high", "step1.price", "step1.symbol"]);
@@ -505,9 +542,26 @@ mod tests {
         let twice = named_results(1, r#"{"from": "id-7", "to": "id-7", "by": "id-8"}"#);
         assert_eq!(twice.last().map(|(name, _)| name.as_str()), Some("step1.by"), "which id-7 is meant is unknown");
         assert!(twice.iter().all(|(_, text)| text != "id-7"));
+        let listed = named_results(1, r#"{"first": "id-7", "all": ["id-7", "id-8"]}"#);
+        assert_eq!(listed.len(), 1, "the first of all may be another one than the first: {listed:?}");
+        let named = |result: &str| named_results(1, result).len() - 1;
+        assert_eq!(named(r#"{"symbol": "NVDA"}"#), 1, "it's all that was asked for");
+        assert_eq!(named(r#"{"symbol": "NVDA", "currency": "USD"}"#), 0, "USD may be there by chance");
+        let common = r#"{"a": "in_progress", "b": "text/plain", "c": "Done.", "d": 1000, "e": 2026, "f": 500.0}"#;
+        assert_eq!(named(common), 0);
+        assert_eq!(named(r#"{"a": "b.pdf", "b": "c@d.example", "c": 1205, "d": 0.25, "e": 0.125}"#), 4);
         // A name that only JSON over several lines has stays as it was.
         let lines = named_results(2, "{\n  \"a\": {\n    \"total\": 1234\n  }\n}");
         assert!(lines.contains(&("step2.total".to_owned(), "1234".to_owned())), "{lines:?}");
+    }
+
+    #[test]
+    fn numbers_of_dates_are_found() {
+        let of_day = |lines: &str| contains_date_number(SlotKind::Date, "2026-10-05", lines);
+        assert!(of_day("a\n5\n") && of_day("10") && of_day("05") && !of_day("6\n2027\n5 days"));
+        assert!(
+            contains_date_number(SlotKind::Month, "2026-10", "10") && !contains_date_number(SlotKind::Number, "5", "5")
+        );
     }
 
     #[test]
@@ -515,6 +569,8 @@ mod tests {
         let values = |text: &str| SlotValues::from([("number1".to_owned(), (SlotKind::Number, text.to_owned()))]);
         for (learned, asked, expected) in
             [("450.0", "12", "12.0"), ("25.5", "30.25", "30.25"), ("450", "12", "12"), ("450", "12.5", "12.5")]
+                .into_iter()
+                .chain([("450", "12345678901234567891", "12345678901234567891")])
         {
             let number: Number = serde_json::from_str(learned).expect("a number");
             let slot = number_slot_object(&number_place("number1", &number));
@@ -525,6 +581,7 @@ mod tests {
         assert_eq!(canonical_number("25.50"), canonical_number("25.5"));
         assert_eq!(canonical_number("450.0"), canonical_number("450"));
         assert_eq!(canonical_number("NVDA"), None);
+        assert_ne!(canonical_number("12345678901234567890"), canonical_number("12345678901234567891"));
     }
 
     proptest! {

@@ -22,6 +22,12 @@ pub const TRACES_FOLDER: &str = "traces";
 pub const MAX_TRACE_BYTES: usize = 1 << 20;
 /// Maximum number of steps in a trace.
 pub(super) const MAX_TRACE_STEPS: usize = 200;
+/// Maximum number of slots in a trace: each is compared with each.
+pub(super) const MAX_TRACE_SLOTS: usize = 200;
+/// Maximum number of values that the steps of a trace take from results: each reads its result.
+const MAX_RESULT_PLACES: usize = 2_000;
+/// Parts of the names of arguments that are files or folders.
+const FILE_ARGUMENT_NAMES: [&str; 6] = ["file", "path", "folder", "dir", "source", "destination"];
 
 /// A value of the goal that may differ next time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -255,6 +261,9 @@ pub enum TraceParseError {
     /// It has no steps, or too many.
     #[error("a trace has from 1 to {MAX_TRACE_STEPS} steps")]
     StepCount,
+    /// It has too many values.
+    #[error("a trace has at most {MAX_TRACE_SLOTS} slots and {MAX_RESULT_PLACES} values of results")]
+    ValueCount,
     /// The goal is empty.
     #[error("its goal_text says nothing")]
     NoGoal,
@@ -291,11 +300,12 @@ impl RunTrace {
             return Err(GoalMismatch::OtherWords);
         }
         let slot = |kind: SlotKind, text: &str| self.slots.iter().find(|slot| slot.kind == kind && slot.value == text);
-        // A text that is only written as it stands may be a file's name next time, and the other way round.
+        // A file's name may have no extension next time, and the other way round. A text that isn't such a name, such
+        // as a message, isn't one next time: "post 'notes.md'" may mean what is in the file.
         let accepts = |(own_kind, own): (SlotKind, &str), new_kind: SlotKind| {
             let is_textual = |kind| matches!(kind, SlotKind::Name | SlotKind::Text | SlotKind::Path);
-            let is_verbatim = || slot(own_kind, own).is_some_and(|slot| self.is_verbatim(&slot.name));
-            own_kind.accepts(new_kind) || (is_textual(own_kind) && is_textual(new_kind) && is_verbatim())
+            let names_file = || slot(own_kind, own).is_some_and(|slot| self.names_only_files(&slot.name));
+            own_kind.accepts(new_kind) || (is_textual(own_kind) && is_textual(new_kind) && names_file())
         };
         let mut quoted: Vec<(&str, &str)> = Vec::new();
         for (own, new) in own.tokens.iter().zip(&goal.tokens) {
@@ -378,22 +388,30 @@ impl RunTrace {
         Ok(values)
     }
 
-    /// Returns whether all steps write a slot's value as it stands in the goal, in no other form.
-    fn is_verbatim(&self, slot: &str) -> bool {
-        let other_form = |template: &str| {
-            let parts = slots::parse_template(template).unwrap_or_default();
-            parts.iter().any(|part| match part {
-                TemplatePart::Place(place) => place.strip_prefix(slot).is_some_and(|form| form.starts_with(':')),
-                TemplatePart::Literal(_) => false,
-            })
+    /// Returns whether all steps write a slot's value as it stands in the goal, in no other form, and only as a whole
+    /// argument that is a file or folder.
+    fn names_only_files(&self, slot: &str) -> bool {
+        let is_place = |part: &TemplatePart, with_form: bool| match part {
+            TemplatePart::Place(place) => {
+                place.strip_prefix(slot).is_some_and(|form| form.is_empty() || (with_form && form.starts_with(':')))
+            }
+            TemplatePart::Literal(_) => false,
         };
-        let mut texts: Vec<&str> = self.answer.iter().map(String::as_str).collect();
-        for step in &self.steps {
-            let paths = step.needs.iter().chain(&step.free).chain(&step.leaves).chain(&step.removes);
-            texts.extend(paths.map(String::as_str));
-            step.input.values().for_each(|value| collect_texts(value, 0, &mut texts));
+        let parts = |template: &str| slots::parse_template(template).unwrap_or_default();
+        let has_slot = |template: &str| parts(template).iter().any(|part| is_place(part, true));
+        let is_whole = |template: &str| matches!(parts(template).as_slice(), [part] if is_place(part, false));
+        let has_form =
+            |template: &String| parts(template).iter().any(|part| is_place(part, true) && !is_place(part, false));
+        if self.answer.as_ref().is_some_and(has_form) {
+            return false;
         }
-        !texts.into_iter().any(other_form)
+        self.steps.iter().flat_map(|step| &step.input).all(|(key, value)| {
+            let key = key.to_lowercase();
+            let is_file = FILE_ARGUMENT_NAMES.iter().any(|name| key.contains(name));
+            let mut texts = Vec::new();
+            collect_texts(value, 0, &mut texts);
+            texts.into_iter().all(|text| !has_slot(text) || (is_file && is_whole(text)))
+        })
     }
 
     /// Returns the first tool that has changed or no longer exists. `tools` maps each tool's name to its current schema
@@ -517,6 +535,9 @@ impl RunTrace {
         if body.steps.is_empty() || body.steps.len() > MAX_TRACE_STEPS {
             return Err(TraceParseError::StepCount);
         }
+        if !has_bounded_values(&body.slots, &body.steps) {
+            return Err(TraceParseError::ValueCount);
+        }
         if ParsedGoal::parse(&known.goal_text).tokens.is_empty() {
             return Err(TraceParseError::NoGoal);
         }
@@ -534,6 +555,15 @@ impl RunTrace {
         let last_run = last_run.filter(LastTraceRun::is_bounded);
         Ok(RunTrace { known, slots, steps, answer, version, feedback, last_run, versions })
     }
+}
+
+/// Returns whether a trace has no more slots and places in results than are matched and filled in a moment.
+pub(super) fn has_bounded_values(slots: &[TraceSlot], steps: &[TraceStep]) -> bool {
+    let mut texts = Vec::new();
+    steps.iter().flat_map(|step| step.input.values()).for_each(|value| collect_texts(value, 0, &mut texts));
+    // The slot of a number is the name of its place.
+    let places = |text: &str| text.matches("{step").count() + usize::from(text.starts_with("step"));
+    slots.len() <= MAX_TRACE_SLOTS && texts.into_iter().map(places).sum::<usize>() <= MAX_RESULT_PLACES
 }
 
 /// Adds the texts of an argument, as deep as arguments are filled.
@@ -678,6 +708,24 @@ pub(super) mod tests {
         assert!(!fits("Put 'rice.txt' into 'b' of Bob, as 'for Ann: rice.txt, or b'"), "it's for someone else");
         assert!(!fits("Put 'tea' into 'b' of Ann, as 'for Ann: tea, or c'"), "b isn't a slot");
         assert!(!fits("Put 'tea' into 'b' of 'a/x.md', as 'for a/x.md: tea, or b'"), "a file has no such form");
+        trace.known.goal_text = "Post 'tea'".to_owned();
+        trace.slots.truncate(1);
+        let input = serde_json::json!({"message": "{text1}"});
+        trace.steps[0].input = input.as_object().cloned().unwrap_or_default();
+        let fits = |text: &str| trace.match_goal(&ParsedGoal::parse(text), None).is_ok();
+        assert!(fits("Post 'rice'") && !fits("Post 'rice.txt'"), "what is in the file may be meant");
+    }
+
+    #[test]
+    fn traces_of_too_many_values_are_refused() {
+        let mut trace = sample();
+        let slot = |at: usize| TraceSlot { name: format!("text{at}"), kind: SlotKind::Text, value: at.to_string() };
+        trace.slots = (0..MAX_TRACE_SLOTS + 1).map(slot).collect();
+        assert!(matches!(RunTrace::parse(&trace.to_note()), Err(TraceParseError::ValueCount)));
+        let mut trace = sample();
+        let places = Value::String("{step1.a}".repeat(MAX_RESULT_PLACES + 1));
+        trace.steps[1].input.insert("text".to_owned(), places);
+        assert!(matches!(RunTrace::parse(&trace.to_note()), Err(TraceParseError::ValueCount)));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use super::goal::{MAX_GOAL_BYTES, ParsedGoal};
 use super::slots::{self, SlotValues, TemplateError, TemplatePart};
 use super::trace::{RunTrace, short_hash};
-use super::trace_extraction::{distinctive_words, reusable_texts};
+use super::trace_extraction::distinctive_words;
 use super::trace_feedback::RatedRun;
+use super::trace_findings::ReusableResults;
 use super::trace_versions::StepCorrection;
 use crate::secrets;
 use crate::tool_catalog::{self, BuiltInTool};
@@ -405,7 +406,9 @@ fn correct_template(
     }
     let known: Vec<(String, String)> =
         values.iter().flat_map(|(name, (kind, value))| slots::written_forms(name, *kind, value)).collect();
-    let found = reusable_texts(results.iter().map(String::as_str));
+    let mut found = ReusableResults::default();
+    results.iter().for_each(|result| found.add(result, &|_| true));
+    let found = found.values();
     let extract = |text: &str| {
         let parts = slots::extract_values(vec![TemplatePart::Literal(text.to_owned())], &known);
         slots::extract_values(parts, &found)

@@ -4,9 +4,9 @@
 use super::goal::{ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
 use super::slots::{self, SlotValues, TemplatePart};
-use super::trace::{RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
+use super::trace::{MAX_TRACE_SLOTS, RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
 use super::trace_compression::without_redundant_calls;
-use super::trace_findings::{LiteralArguments, RunLiterals};
+use super::trace_findings::{LiteralArguments, ReusableResults, RunLiterals, taken_from_lines};
 use crate::secrets;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -199,6 +199,11 @@ pub enum TraceLearnError {
 /// # Errors
 /// Returns the reason if the run can't be repeated by rule.
 pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError> {
+    learn_with(lived, false)
+}
+
+/// Learns a trace in which the numbers of the goal may differ next time, unless it `keeps_numbers`.
+fn learn_with(lived: &CompletedRun<'_>, keeps_numbers: bool) -> Result<RunTrace, TraceLearnError> {
     let about = lived.about;
     if about.ending != Some(store::RunEnding::Done) {
         return Err(TraceLearnError::NoAnswer);
@@ -211,7 +216,12 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     let facts = |tool: &str| lived.tools.get(tool);
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
     let candidates = slot_candidates(&goal, lived.note);
-    let offered = offered_values(&candidates, &calls, lived.tools);
+    if candidates.len() > MAX_TRACE_SLOTS {
+        return Err(TraceLearnError::UnusableGoal);
+    }
+    let mut offered = offered_values(&candidates, &calls, lived.tools);
+    let of_numbers = candidates.iter().map(|candidate| &candidate.slot).filter(|slot| slot.kind == SlotKind::Number);
+    offered.extend(of_numbers.filter(|_| keeps_numbers).map(|slot| slot.name.clone()));
     let pinned = pinned_values(&candidates, &calls, offered);
     let known: Vec<(String, String)> = candidates
         .iter()
@@ -222,8 +232,10 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     let mut steps: Vec<TraceStep> = Vec::new();
     let mut literals = RunLiterals::new(&goal);
     let mut made: BTreeSet<String> = BTreeSet::new();
-    for (at, call) in calls.iter().enumerate() {
-        let mut results = reusable_results(&calls[..at]);
+    let mut reusable = ReusableResults::default();
+    for call in &calls {
+        let mut results = reusable.values();
+        reusable.add_call(call);
         // What the goal names, and what can be chosen, isn't taken from a result.
         results.retain(|(_, text)| {
             let offered = facts(&call.tool).is_some_and(|facts| facts.offers(text));
@@ -244,22 +256,29 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     if !looked && literals.needs_reading() {
         return Err(TraceLearnError::ReadNothing);
     }
-    let mut lifting = SlotExtractor::new(&known, &numbers, reusable_results(&calls));
+    // Such a number may be computed from one of the goal's.
+    if !numbers.is_empty() && literals.has_unnamed_numbers() {
+        return learn_with(lived, true);
+    }
+    let mut lifting = SlotExtractor::new(&known, &numbers, reusable.values());
     let answer = final_answer(lived.steps).map(|text| lifting.extract_from_text(text));
     let of_answer = lifting.rest.lines;
     let goal_words = distinctive_words(&about.prompt);
     let free = candidates.iter().map(|candidate| &candidate.slot).filter(|slot| !pinned.contains(&slot.name));
     let values: SlotValues = free.map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
+    let listed = taken_from_lines(&steps);
     for (at, (call, step)) in calls.iter().zip(&mut steps).enumerate() {
         let later = literals.text(at + 1..calls.len());
         let own = literals.text(0..at + 1);
         let shape = super::result_check::result_shape(&call.result);
         let telling = new_information(&call.result, &[&shape, &own], &goal_words);
         let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
-        step.expect = ResultCheck::from_result(&call.result, used || literals.depend_on_result(at), &values);
-        step.expect.is_last = at + 1 == calls.len();
+        let same = used || listed.contains(&(at + 1)) || literals.depend_on_result(at);
+        step.expect = ResultCheck::from_result(&call.result, same, &values);
+        let looks = facts(&call.tool).is_some_and(|facts| facts.idempotent);
+        step.expect.is_last = looks && at + 1 == calls.len();
         // The text result of a tool that changes something is only for people.
-        if !facts(&call.tool).is_some_and(|facts| facts.idempotent) && step.expect.shape == "text" {
+        if !looks && !listed.contains(&(at + 1)) && step.expect.shape == "text" {
             step.expect = ResultCheck::default();
         }
     }
@@ -455,7 +474,11 @@ fn pinned_values(
             rest.push('\n');
         }
         let again: Vec<String> = free()
-            .filter(|candidate| !used.contains(&candidate.slot.name) || contains_remnant(&candidate.slot, &rest))
+            .filter(|candidate| {
+                let SlotCandidate { slot, .. } = candidate;
+                let is_left = || slots::contains_date_number(slot.kind, &slot.value, &rest);
+                !used.contains(&slot.name) || contains_remnant(slot, &rest) || is_left()
+            })
             .map(|candidate| candidate.slot.name.clone())
             .collect();
         if again.is_empty() {
@@ -470,7 +493,7 @@ pub(super) fn contains_remnant(slot: &TraceSlot, text: &str) -> bool {
     slots::value_remnants(slot.kind, &slot.value).iter().any(|remnant| slots::contains_word(text, remnant))
 }
 
-fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
+pub(super) fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
     if let Some(slot) = slots::number_slot(value) {
         into.insert(slot.to_owned());
         return;
@@ -487,28 +510,6 @@ fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
         Value::Object(map) => map.values().for_each(|item| collect_slots(item, into)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Returns the named results of earlier calls that later ones may use: only those whose names occur once.
-fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
-    reusable_texts(calls.iter().map(|call| call.result.as_str()))
-}
-
-/// Returns the same for the texts of the results.
-pub(super) fn reusable_texts<'a>(results: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for (at, result) in results.enumerate() {
-        all.extend(slots::named_results(at + 1, result));
-    }
-    let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
-    all.retain(|(name, _)| names.iter().filter(|known| *known == name).count() == 1);
-    let mut unique: Vec<(String, String)> = Vec::new();
-    for (name, text) in all {
-        if unique.iter().all(|(_, known)| *known != text) {
-            unique.push((name, text));
-        }
-    }
-    unique
 }
 
 /// Replaces values in arguments by slots, and collects the remaining literals.

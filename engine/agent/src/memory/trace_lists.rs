@@ -12,6 +12,11 @@ use std::ops::Range;
 
 /// Maximum number of values in a list.
 const MAX_LIST_VALUES: usize = 50;
+/// Words for how many values a list has, or for the share of each.
+const COUNT_WORDS: [&str; 19] = [
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "both", "pair",
+    "couple", "half", "third", "quarter", "twice", "double",
+];
 /// Start of the names of the slots of a list of another length.
 const ITEM_PREFIX: &str = "item";
 
@@ -22,7 +27,8 @@ impl RunTrace {
         let own = ParsedGoal::parse(&self.known.goal_text);
         let mut at = 0;
         while at < own.tokens.len().min(goal.tokens.len()) {
-            let (learned, wanted) = (list_at(&own.tokens, at), list_at(&goal.tokens, at));
+            let learned = list_at(&own.tokens, at);
+            let wanted = if learned.len() > 1 { list_at(&goal.tokens, at) } else { Vec::new() };
             if learned.len() > 1 && (learned.len() != wanted.len() || token_range(&learned) != token_range(&wanted)) {
                 let resized = self.with_list(&own, &learned, &goal.tokens, &wanted);
                 return resized.map_or(Cow::Borrowed(self), Cow::Owned);
@@ -44,7 +50,10 @@ impl RunTrace {
             |(_, kind, text): &ListValue<'_>| self.slots.iter().find(|slot| slot.kind == *kind && slot.value == *text);
         let old: Vec<&TraceSlot> = learned.iter().map(find).collect::<Option<_>>()?;
         let (kind, others) = (old.first()?.kind, || self.slots.iter().filter(|slot| !old.contains(slot)));
+        let counts = |step: &TraceStep| step.input.values().any(|value| may_count(own, learned.len(), value));
         let fits = (1..=MAX_LIST_VALUES).contains(&wanted.len())
+            && learned.len() <= MAX_LIST_VALUES
+            && !self.steps.iter().any(counts)
             && wanted.iter().all(|(_, new, _)| kind.accepts(*new))
             && old.iter().all(|slot| slot.kind == kind)
             && others().all(|other| !other.name.starts_with(ITEM_PREFIX))
@@ -69,6 +78,7 @@ impl RunTrace {
         trace.slots.retain(|slot| !list.old.contains(&slot.name));
         trace.slots.extend(new);
         (trace.steps, trace.answer) = list.repeat_steps(&self.steps, self.answer.as_deref())?;
+        trace.answer = trace.answer.filter(|text| !may_count(own, learned.len(), &Value::String(text.clone())));
         let (from, to) = (token_range(learned), token_range(wanted));
         let mut tokens = own.tokens[..from.start].to_vec();
         tokens.extend_from_slice(&goal[to]);
@@ -76,6 +86,37 @@ impl RunTrace {
         trace.known.goal_text = goal_text(&tokens);
         // What is written must be read as it was meant.
         (ParsedGoal::parse(&trace.known.goal_text).tokens == tokens).then_some(trace)
+    }
+}
+
+/// Returns whether an argument or an answer says a number that the goal doesn't name, or a word for how many there are:
+/// it may be the length of the list, a sum or a share, which another list changes.
+fn may_count(goal: &ParsedGoal, length: usize, value: &Value) -> bool {
+    let named: Vec<String> = goal.values().filter_map(|(_, text)| slots::canonical_number(text)).collect();
+    let is_known = |text: &str| {
+        slots::canonical_number(text).is_some_and(|number| named.contains(&number) && number != length.to_string())
+    };
+    let says_number = |text: &str| {
+        let mut digits = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.contains(char::is_numeric));
+        let mut words = text.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+        digits.any(|word| !is_known(word)) || words.any(|word| COUNT_WORDS.contains(&word.as_str()))
+    };
+    any_literal(value, 0, &says_number)
+}
+
+/// Returns whether a literal of an argument says something; one that is nested too deeply may do so.
+fn any_literal(value: &Value, deep: usize, says: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::Number(number) => says(&number.to_string()),
+        Value::String(template) => {
+            let is_literal = |part: &TemplatePart| matches!(part, TemplatePart::Literal(text) if says(text));
+            slots::parse_template(template).is_ok_and(|parts| parts.iter().any(is_literal))
+        }
+        Value::Array(items) if deep < 32 => items.iter().any(|item| any_literal(item, deep + 1, says)),
+        Value::Object(_) if slots::number_slot_place(value).is_some() => false,
+        Value::Object(map) if deep < 32 => map.values().any(|item| any_literal(item, deep + 1, says)),
+        Value::Array(_) | Value::Object(_) => true,
+        Value::Null | Value::Bool(_) => false,
     }
 }
 
@@ -166,10 +207,10 @@ impl ListChange {
             let Some((number, rest)) = step_reference(place) else { return Some(place.to_owned()) };
             Some(format!("step{}{rest}", numbers.get(&number)?))
         };
-        let count = made.len();
+        let (count, is_last) = (made.len(), steps.last().is_some_and(|step| step.expect.is_last));
         let mut repeated: Vec<TraceStep> = made.iter().map(|step| map_step(step, &renumber)).collect::<Option<_>>()?;
         for (at, step) in repeated.iter_mut().enumerate() {
-            step.expect.is_last = at + 1 == count;
+            step.expect.is_last = is_last && at + 1 == count;
         }
         // An answer that names the old values says nothing about the new ones.
         let answer = answer.and_then(|answer| map_template(answer, &renumber));
@@ -331,6 +372,7 @@ mod tests {
         let steps = [("open", json!({"name": "{text1}"})), step("{path1}"), step("{path2}")];
         let mut two = trace("Move 'a.pdf' and 'b.pdf' to 'old'", &FILES, &steps);
         two.answer = Some("Moved to {text1}.".to_owned());
+        two.steps[2].expect.is_last = true;
         let moved = |names: &[&str]| {
             let open = json!({"name": "new"});
             let moves = names.iter().map(|name| json!({"path": name, "to": "new/id-1"}));
@@ -363,6 +405,18 @@ mod tests {
         );
         let refers = ("note", json!({"path": "n.md", "to": "{text1}: {step2.id}"}));
         assert_eq!(calls(&of(&[step("move", "{path1}"), step("move", "{path2}"), refers]), three), None);
+        let counts = |note: Value| of(&[step("move", "{path1}"), step("move", "{path2}"), ("note", note)]);
+        for note in
+            [json!({"count": 2}), json!({"text": "Both moved"}), json!({"text": "2 of them"}), json!({"share": 0.5})]
+        {
+            assert_eq!(calls(&counts(note.clone()), three), None, "{note}");
+        }
+        assert!(calls(&counts(json!({"text": "All moved"})), three).is_some());
+        let mut plain = of(&[step("move", "{path1}"), step("move", "{path2}")]);
+        plain.answer = Some("Both are moved.".to_owned());
+        let fitted = plain.for_goal(&ParsedGoal::parse(three)).into_owned();
+        assert_eq!(fitted.answer, None);
+        assert!(fitted.steps.iter().all(|step| !step.expect.is_last), "a trace of an older version stays as strict");
         let mut bound = of(&[step("move", "{path1}"), step("move", "{path2}")]);
         bound.steps[1].expect.same = "0".to_owned();
         assert_eq!(calls(&bound, three), None);

@@ -2,7 +2,7 @@
 //! is learned, and none is used without the user unless a run taught it as a whole.
 
 use super::slots;
-use super::trace::{MAX_TRACE_STEPS, RunTrace, TraceSlot, TraceStep};
+use super::trace::{MAX_TRACE_STEPS, RunTrace, TraceSlot, TraceStep, has_bounded_values};
 use super::trace_feedback::{RunFeedback, bound_feedback};
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +167,7 @@ pub(super) fn bound_versions(versions: &mut Vec<TraceVersion>, in_use: &mut Vers
         let is_valid = (1..=MAX_TRACE_STEPS).contains(&version.steps.len())
             && (1..=MAX_VERSION_NUMBER).contains(&version.origin.number)
             && !numbers.contains(&version.origin.number)
+            && has_bounded_values(&version.slots, &version.steps)
             && templates.all(|text| slots::parse_template(text).is_ok());
         numbers.push(version.origin.number);
         version.origin.corrections.truncate(MAX_CORRECTIONS);
