@@ -250,7 +250,7 @@ fn wrong_words_and_wrong_files_are_said() {
     let house = House::with(&[("a.md", "# A\n")]);
     house.run(&["ask", " "]).refused(2, "enter a goal");
     house.run(&["ask", "x", "--session", "abc"]).refused(2, "no session “abc”");
-    house.run(&["ask", "x", "--project", "else"]).refused(2, "no project else");
+    house.run(&["ask", "x", "--project", "else"]).refused(2, "no project “else”");
     house.run(&["ask", "x", "--budget", "much"]).refused(2, "US dollars, such as 0.50, not “much”");
     house.run(&["ask", "x", "--budget", "5 EUR"]).refused(2, "not “5 EUR”");
     house.run(&["steps", "last"]).refused(2, "nothing was asked yet");

@@ -8,10 +8,11 @@ use std::process::Command;
 
 #[test]
 fn what_a_command_has_done_is_json_for_programs() {
-    let house = House::with(&[("a.md", "# A\n"), ("b.md", "# B\n")]);
+    let house = House::with(&[("a.md", "[[b]]\n"), ("b.md", "# B\n")]);
     house.run(&["rm", "a"]).good();
     assert_eq!(house.json(&["undo"]), json!({"undone": true}));
-    assert_eq!(house.json(&["follow"]), json!({"notes": 0}));
+    std::fs::rename(house.path("notes/b.md"), house.path("notes/c.md")).expect("renamed");
+    assert_eq!(house.json(&["follow"]), json!({"notes": 1}));
 
     let added = house.json(&["schedule", "add", "@daily", "--consolidate", "--name", "tidy"]);
     assert_eq!((&added["name"], &added["when"]), (&json!("tidy"), &json!("@daily")));

@@ -1,7 +1,7 @@
 //! Which commit each line of a file is from, through all names that the file had.
 
 use crate::reads::{BlameLine, BlameSpan, MAX_BLAME_FILE_BYTES, describe};
-use crate::renames::NewFile;
+use crate::renames::{BINARY_CHECK_BYTES, NewFile};
 use crate::{Commit, RepositoryFolder, VcsError};
 use git2::{Blob, DiffOptions, ErrorClass, ObjectType, Oid, Patch};
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ impl RepositoryFolder {
     /// Returns the commit of each line of a file as it is now.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if the file isn't committed, or has over [`MAX_BLAME_FILE_BYTES`].
+    /// Returns [`VcsError::Refused`] if the file isn't committed, isn't text, or has over [`MAX_BLAME_FILE_BYTES`].
     pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
         let inside = self.repository_path(path)?;
         let file = self.top.join(&inside);
@@ -76,6 +76,10 @@ impl RepositoryFolder {
             return Err(VcsError::Refused(format!("a link on the way leads elsewhere: {path}")));
         }
         let bytes = std::fs::read(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
+        // Git takes such a file for binary.
+        if bytes.iter().take(BINARY_CHECK_BYTES).any(|byte| *byte == 0) {
+            return Err(VcsError::Refused(format!("it isn't text: {path}")));
+        }
         let ids = self.line_commits(&inside, path, &bytes)?;
         // Like a diff, this shows what isn't UTF-8 with replacements: the lines are the same.
         let text = String::from_utf8_lossy(&bytes);

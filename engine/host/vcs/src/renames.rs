@@ -18,7 +18,7 @@ const MAX_CHUNK_BYTES: usize = 64;
 /// Number of different hashes of chunks.
 const CHUNK_HASHES: u32 = 107_927;
 /// Number of bytes at the beginning of a file in which a NUL byte shows that it isn't text.
-const BINARY_CHECK_BYTES: usize = 8_000;
+pub(crate) const BINARY_CHECK_BYTES: usize = 8_000;
 /// Maximum number of files of a diff among which renamed ones are found.
 pub(crate) const MAX_RENAME_FILES: usize = 1_000;
 /// Maximum number of deleted files of a commit whose contents are compared.
