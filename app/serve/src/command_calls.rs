@@ -120,6 +120,17 @@ impl CommandOutcome {
         serde_json::from_slice(&self.output).ok()
     }
 
+    /// Reads which experience `memory add` has kept, and what happened in words.
+    pub(crate) fn kept_memory(&self) -> (String, String) {
+        let kept = self.value().unwrap_or_default();
+        let id = kept["experience_id"].as_str().unwrap_or_default().to_owned();
+        let said = match kept["new"] == false {
+            true => format!("{id}: it was known already and counts once more"),
+            false => id.clone(),
+        };
+        (id, said)
+    }
+
     /// Reads the output as JSON values, one a line.
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

@@ -1,6 +1,6 @@
 //! REST: what agents remember, and the traces that runs can repeat without a model.
 
-use crate::command_calls::{CommandCall, CommandOutcome};
+use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
 use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
@@ -245,20 +245,8 @@ pub(crate) async fn keep_memory(caller: &ApiCaller, new: NewMemory) -> Result<Ke
         1 => return Err(ProblemDetails::new(StatusCode::CONFLICT, outcome.reason())),
         _ => return Err(ProblemDetails::of_outcome(&outcome)),
     }
-    Ok(KeptMemory::of_outcome(&outcome))
-}
-
-impl KeptMemory {
-    /// Reads what the command that adds an experience has done.
-    pub(crate) fn of_outcome(outcome: &CommandOutcome) -> KeptMemory {
-        let kept = outcome.value().unwrap_or_default();
-        let id = kept["experience_id"].as_str().unwrap_or_default().to_owned();
-        let said = match kept["new"] == false {
-            true => format!("{id}: it was known already and counts once more"),
-            false => id.clone(),
-        };
-        KeptMemory { id, said }
-    }
+    let (id, said) = outcome.kept_memory();
+    Ok(KeptMemory { id, said })
 }
 
 /// A page of traces.

@@ -3,7 +3,6 @@
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands, text_page, text_version};
 use crate::mcp_approvals::PendingApproval;
 use crate::proposed_writes::ensure_plain_path;
-use crate::rest_memory::KeptMemory;
 use crate::tool_arguments::{ToolArguments, ToolCallError};
 use crate::tool_table::{ServedTool, ToolRow};
 use agent::server_material::without_server_calls;
@@ -406,7 +405,8 @@ impl ToolCallContext<'_> {
 
     /// Keeps something in memory, as [`memory_call`] describes it.
     pub(crate) fn remember(&self, call: CommandCall) -> Result<Value, ToolCallError> {
-        Ok(json!({"said": KeptMemory::of_outcome(&self.perform_ok(call)?).said}))
+        let (_, said) = self.perform_ok(call)?.kept_memory();
+        Ok(json!({"said": said}))
     }
 
     fn run_cells(&mut self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {

@@ -146,8 +146,8 @@ impl DeviceSettings {
         let about = match self.is_wrong_key {
             true => "That's not a key. Enter the 16 digits that the device shows in its settings, at This device.",
             false => {
-                "Runs that this device sends over a hub work here, with your models. Its rules say what they may do, so \
-                 enter only keys of your own devices, as their settings show them."
+                "Runs that this device sends over a hub work here, with your models. Its rules say what they may do, \
+                 so enter only keys of your own devices, as their settings show them."
             }
         };
         lines.show_matching_row(CARRIED_OUT_FIELD, about, |ui| {

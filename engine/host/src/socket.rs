@@ -327,7 +327,7 @@ fn start_request(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd
         io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "no answer in 20 seconds"),
         _ => error,
     })?;
-    let _ = to.0.set_recv_timeout(None);
+    let _ = to.0.set_recv_timeout(None); // as above
     if answer.0 == TAKEN_FRAME { Ok((from, to)) } else { Err(io::Error::other(UNKNOWN_FRAME)) }
 }
 

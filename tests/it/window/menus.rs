@@ -119,7 +119,7 @@ fn a_link_to_another_program_opens_by_its_menu_alone() {
     // The address that is opened by what was done last.
     let opened = |window: &mut Driven| {
         let mut found = None;
-        for _ in 0..6 {
+        for _ in 0..30 {
             window.step();
             let mut commands = window.output().platform_output.commands.iter();
             found = found.or(commands.find_map(|command| match command {
@@ -143,6 +143,7 @@ fn a_link_to_another_program_opens_by_its_menu_alone() {
     assert!(window.query_all_by_label(program).next().is_some(), "the menu says what would be opened");
     window.get_by_role_and_label(Role::MenuItem, "Open in another program").click();
     assert_eq!(opened(&mut window).as_deref(), Some(program));
+    until(&mut window, "the menu has closed", |window| window.query_by_role(Role::MenuItem).is_none());
     let site = links::link_in(&mut window, "the site");
     assert_eq!(click(&mut window, site).as_deref(), Some("https://example.com/"));
 }
