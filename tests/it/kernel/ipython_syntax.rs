@@ -178,15 +178,14 @@ fn science_shows_lists_of_formulas_and_says_that_it_has_no_threads() {
         command.env("TRACEBOOK_KERNELS", &pack);
         finish_within(command, b"", NOTE_TIMEOUT).lines()
     };
-    let lines = run(
-        "```python\nfrom sympy import *\ninit_printing()\nx = symbols('x')\nsolve(x**2 - 2, x)\n```\n\n\
-         ```python\n[1, 'a']\n```\n\n\
-         ```python\nimport asyncio\nasync def wait(value):\n    await asyncio.sleep(0.01)\n    return value\n\
-         await wait(1)\n```\n\n\
-         ```python\nasyncio.run(wait(2))\n```\n\n\
-         ```python\n%pylab inline\nmean(array([1, 3])), randn(2).shape, max(1, 2)\n```\n\n\
-         ```python\nplot([1, 2])\nshow(gcf())\n```\n",
-    );
+    let note = "```python\nfrom sympy import *\ninit_printing()\nx = symbols('x')\nsolve(x**2 - 2, x)\n```\n\n\
+                ```python\n[1, 'a']\n```\n\n\
+                ```python\nimport asyncio\nasync def wait(value):\n    await asyncio.sleep(0.01)\n    return value\n\
+                await wait(1)\n```\n\n\
+                ```python\nasyncio.run(wait(2))\n```\n\n\
+                ```python\n%pylab inline\nmean(array([1, 3])), randn(2).shape, max(1, 2)\n```\n\n\
+                ```python\nplot([1, 2])\nshow(gcf())\n```\n";
+    let lines = run(note);
     let of_cell = |cell: u64| {
         lines.iter().find(|line| line["cell"] == cell).unwrap_or_else(|| panic!("nothing of {cell}: {lines:?}"))
     };
