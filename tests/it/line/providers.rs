@@ -163,7 +163,7 @@ fn a_passphrase_that_is_not_in_force_is_said_and_takes_over_when_asked() {
     assert_eq!(with(&["secrets", "list", "--json"], "", None).good().json()["file"], "key_file");
     with(&["secrets", "encrypt"], "", None).refused(2, "set TRACEBOOK_PASSPHRASE");
     let done = with(&["secrets", "encrypt"], "", Some("open sesame")).good();
-    assert!(done.text().contains("2 secrets are encrypted"), "{done:?}");
+    assert!(done.text().contains("Encrypted with it: 2 secrets."), "{done:?}");
     assert!(!key.exists(), "nothing opens it but the passphrase");
     let list = with(&["secrets", "list", "--json"], "", Some("open sesame")).good();
     assert_eq!(list.err, "");
