@@ -283,7 +283,7 @@ fn words() -> Drive {
     drive.choose(CommandId::ScriptRuns);
     drive.until("scripts wait", |window| !session(window).settings().script_runs);
     drive.choose(CommandId::TextSpelling);
-    assert!(drive.window.query_all_by_label_contains("turn it on first").next().is_some());
+    assert!(drive.window.query_all_by_label_contains("Spell check is off").next().is_some());
     drive
 }
 
