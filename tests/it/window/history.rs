@@ -57,7 +57,7 @@ fn versions_say_who_and_a_part_or_all_of_one_comes_back() {
     until(&mut window, "it is compared", |window| window.query_by_label("Now: A last line. Mine.").is_none());
     click_label(&mut window, "Restore this version");
     assert_eq!(text(&window).as_deref(), Some(BEFORE));
-    until(&mut window, "it is compared", |window| window.query_by_label_contains("Nothing differs").is_some());
+    until(&mut window, "it is compared", |window| window.query_by_label_contains("No differences").is_some());
     // It's an ordinary edit that undo reverts.
     press(&mut window, CTRL, Key::Z);
     press(&mut window, CTRL, Key::Z);

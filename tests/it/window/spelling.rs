@@ -54,5 +54,5 @@ fn spelling_can_be_turned_off() {
     assert_eq!(waves(&window), 0);
     window.state_mut().place_caret(4);
     press(&mut window, NONE, Key::F7);
-    assert!(window.query_all_by_label_contains("turn it on first").count() > 0);
+    assert!(window.query_all_by_label_contains("Spell check is off").count() > 0);
 }
