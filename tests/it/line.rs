@@ -68,6 +68,7 @@ mod history;
 mod http_api;
 #[cfg(target_os = "linux")]
 mod http_limits;
+mod http_memory;
 mod http_server;
 mod http_tricks;
 mod imported_sessions;

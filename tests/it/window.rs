@@ -4,6 +4,7 @@ mod acp_agent;
 mod agent;
 mod agent_servers;
 mod agent_settings;
+mod agent_texts;
 mod approvals;
 mod asking;
 mod attachments;

@@ -243,7 +243,7 @@ impl ProjectMemory {
             if trace.known.agent != agent || trace.changed_tool(tools).is_some() {
                 continue;
             }
-            let Ok(values) = trace.for_goal(&goal).match_goal(&goal, note) else { continue };
+            let Ok(values) = trace.match_goal_with_lists(&goal, note) else { continue };
             let trust = trust(trace);
             let said: Vec<String> = values.iter().map(|(name, (_, text))| format!("{name} = {text}")).collect();
             let with = if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) };

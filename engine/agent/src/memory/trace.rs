@@ -294,7 +294,16 @@ impl RunTrace {
     /// # Errors
     /// Returns the reason if the trace doesn't match the goal.
     pub fn match_goal(&self, goal: &ParsedGoal, note: Option<&str>) -> Result<SlotValues, GoalMismatch> {
-        let own = ParsedGoal::parse(&self.known.goal_text);
+        self.match_parsed_goal(&ParsedGoal::parse(&self.known.goal_text), goal, note)
+    }
+
+    /// The same as [`RunTrace::match_goal`], with the trace's own goal parsed already.
+    pub(super) fn match_parsed_goal(
+        &self,
+        own: &ParsedGoal,
+        goal: &ParsedGoal,
+        note: Option<&str>,
+    ) -> Result<SlotValues, GoalMismatch> {
         let mut values = SlotValues::new();
         if own.tokens.is_empty() || own.tokens.len() != goal.tokens.len() {
             return Err(GoalMismatch::OtherWords);

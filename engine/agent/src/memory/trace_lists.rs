@@ -2,8 +2,8 @@
 //! it for a list of another length, too.
 
 use super::goal::{GoalToken, ParsedGoal, SlotKind};
-use super::slots::{self, TemplatePart};
-use super::trace::{MAX_TRACE_STEPS, RunTrace, TraceSlot, TraceStep};
+use super::slots::{self, SlotValues, TemplatePart};
+use super::trace::{GoalMismatch, MAX_TRACE_STEPS, RunTrace, TraceSlot, TraceStep};
 use super::trace_wording::value_text;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -25,17 +25,35 @@ impl RunTrace {
     /// many values and steps; otherwise the trace itself, which may not match the goal.
     pub fn for_goal(&self, goal: &ParsedGoal) -> Cow<'_, RunTrace> {
         let own = ParsedGoal::parse(&self.known.goal_text);
+        self.resized_for_goal(&own, goal).map_or(Cow::Borrowed(self), Cow::Owned)
+    }
+
+    /// Matches a goal, whose lists may have another length, and returns the values of the slots of
+    /// [`RunTrace::for_goal`].
+    ///
+    /// # Errors
+    /// Returns the reason if the trace doesn't match the goal.
+    pub fn match_goal_with_lists(&self, goal: &ParsedGoal, note: Option<&str>) -> Result<SlotValues, GoalMismatch> {
+        let own = ParsedGoal::parse(&self.known.goal_text);
+        match self.resized_for_goal(&own, goal) {
+            Some(trace) => trace.match_goal(goal, note),
+            None => self.match_parsed_goal(&own, goal, note),
+        }
+    }
+
+    /// Returns the trace with another list, if one of the goal's has another length than the trace's and the steps do
+    /// the same with each value.
+    fn resized_for_goal(&self, own: &ParsedGoal, goal: &ParsedGoal) -> Option<RunTrace> {
         let mut at = 0;
         while at < own.tokens.len().min(goal.tokens.len()) {
             let learned = list_at(&own.tokens, at);
             let wanted = if learned.len() > 1 { list_at(&goal.tokens, at) } else { Vec::new() };
             if learned.len() > 1 && (learned.len() != wanted.len() || token_range(&learned) != token_range(&wanted)) {
-                let resized = self.with_list(&own, &learned, &goal.tokens, &wanted);
-                return resized.map_or(Cow::Borrowed(self), Cow::Owned);
+                return self.with_list(own, &learned, &goal.tokens, &wanted);
             }
             at = learned.last().map_or(at, |(last, ..)| *last) + 1;
         }
-        Cow::Borrowed(self)
+        None
     }
 
     /// Returns the trace with another list; `None` if its steps don't do the same with each value.
@@ -453,7 +471,8 @@ mod tests {
             let both = [("move", json!({"path": "{path1}{path2}"}))];
             let two = trace("Move 'a.pdf' and 'b.pdf' to 'old'", &FILES, &both);
             let goal = ParsedGoal::parse(&goal);
-            let _ = two.for_goal(&goal).match_goal(&goal, None);
+            let matched = two.for_goal(&goal).match_goal(&goal, None);
+            prop_assert_eq!(two.match_goal_with_lists(&goal, None).ok(), matched.ok());
         }
     }
 }
