@@ -92,6 +92,8 @@ struct StatesRead {
     states: NoteStates,
     space: StateSpace,
     took: Duration,
+    /// The number of changes that had ended when the read began.
+    change_count: u64,
 }
 
 /// Disk space for saved states.
@@ -113,6 +115,10 @@ pub struct SavedStatesForm {
     /// Whether the note's variables are saved.
     pub support: ForkSupport,
     states: Option<NoteStates>,
+    /// The number of changes that ended since the dialog opened.
+    change_count: u64,
+    /// Whether a change has ended since `states` were read.
+    is_outdated: bool,
     space: Option<StateSpace>,
     /// The place of each state in the graph.
     graph: Vec<StateGraphRow>,
@@ -155,6 +161,8 @@ impl SavedStatesForm {
             workspace,
             support,
             states: None,
+            change_count: 0,
+            is_outdated: false,
             space: None,
             graph: Vec::new(),
             is_reading: false,
@@ -187,6 +195,11 @@ impl SavedStatesForm {
         self.awaited.is_none() && self.awaited_share.is_none()
     }
 
+    /// Returns whether what is shown can be acted on: no change is under way, and the last one is shown.
+    fn is_up_to_date(&self) -> bool {
+        self.is_free() && !self.is_outdated
+    }
+
     /// Shows the result of the kernel's move, or of sharing.
     pub fn finish_change(&mut self, ended: anyhow::Result<String>) {
         (self.awaited, self.awaited_share) = (None, None);
@@ -198,7 +211,8 @@ impl SavedStatesForm {
             self.name.clear();
             self.fork_from = None;
         }
-        self.states = None;
+        self.change_count += 1;
+        self.is_outdated = true;
     }
 
     /// Draws the dialog. Returns a decision once there is one.
@@ -266,9 +280,13 @@ impl SavedStatesForm {
 
     /// Reads the states on a thread, if they are missing or old.
     fn read_states(&mut self, ctx: &egui::Context) {
-        while let Ok(StatesRead { states, space, took }) = self.read.1.try_recv() {
+        while let Ok(StatesRead { states, space, took, change_count }) = self.read.1.try_recv() {
             self.is_reading = false;
             self.read_interval = READ_INTERVAL.max(took * READ_PAUSE_FACTOR);
+            if change_count != self.change_count {
+                continue; // Read while a change was under way.
+            }
+            self.is_outdated = false;
             if let Some(problem) = &states.problem {
                 self.trouble = Some(ui::text::sentence(problem));
             }
@@ -278,8 +296,9 @@ impl SavedStatesForm {
         // A state is saved after its cell's output arrives, so the list may be older than the last state.
         let is_old = self.read_at.is_none_or(|at| at.elapsed() >= self.read_interval);
         ctx.request_repaint_after(self.read_interval);
-        if (self.states.is_none() || is_old) && !self.is_reading {
+        if (self.states.is_none() || self.is_outdated || is_old) && !self.is_reading {
             (self.is_reading, self.read_at) = (true, Some(Instant::now()));
+            let change_count = self.change_count;
             let (workspace, note, tell, wake) = (self.workspace.clone(), self.note, self.read.0.clone(), ctx.clone());
             std::thread::spawn(move || {
                 let begun = Instant::now();
@@ -288,7 +307,8 @@ impl SavedStatesForm {
                     all_notes_bytes: workspace_state_bytes(&workspace),
                     budget: StateBudget::of(&workspace),
                 };
-                let _ = tell.send(StatesRead { states, space, took: begun.elapsed() }); // the dialog may be closed
+                let took = begun.elapsed();
+                let _ = tell.send(StatesRead { states, space, took, change_count }); // The dialog may be closed.
                 wake.request_repaint();
             });
         }
@@ -379,7 +399,7 @@ impl SavedStatesForm {
     fn show_sharing(&mut self, ui: &mut Ui, states: &NoteStates) -> Option<SavedStatesDecision> {
         const SHARE: &str = "Share variables with my devices";
         let mut decision = None;
-        let is_free = self.is_free();
+        let is_free = self.is_up_to_date();
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = space::M;
             if ui.add_enabled_ui(is_free, |ui| toggle_switch(ui, SHARE, states.is_shared)).inner {

@@ -52,7 +52,7 @@ impl SavedStatesForm {
             (Some(_), None) => "after a run whose state was thinned".to_owned(),
         };
         let about = if is_current { format!("current, {about}") } else { about };
-        let is_free = self.is_free();
+        let is_free = self.is_up_to_date();
         let mut decision = None;
         if self.asked_discard.as_deref() == Some(name) {
             words(ui, &format!("Discard {name}? Its variables are deleted permanently."));

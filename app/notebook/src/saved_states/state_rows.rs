@@ -116,7 +116,7 @@ impl SavedStatesForm {
         paint_lines(ui, body, look, state.pinned);
         paint_texts(ui, body, state, look);
         set_accessible_name(&response, Role::Button, &spoken_state(state, look));
-        if response.clicked() && !look.is_current && self.is_free() {
+        if response.clicked() && !look.is_current && self.is_up_to_date() {
             decision = Some(move_to(KernelStateMove::To { state: state.state.clone() }));
         }
         let code: Vec<&str> = state.code.lines().take(MAX_HINT_LINES).collect();
@@ -131,7 +131,7 @@ impl SavedStatesForm {
         state: &SavedState,
         look: &StateRowLook<'_>,
     ) -> Option<SavedStatesDecision> {
-        let (is_free, id) = (self.is_free(), &state.state);
+        let (is_free, id) = (self.is_up_to_date(), &state.state);
         let mut decision = None;
         if menu_item(ui, "Go back to this state", None, is_free && !look.is_current) {
             decision = Some(move_to(KernelStateMove::To { state: id.clone() }));
