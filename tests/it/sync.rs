@@ -11,6 +11,7 @@ use crate::program::{House, bytes};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 use store::disk::{DiskReader, SqliteReader};
+use support::hub_load::free_port;
 
 struct Hub {
     child: Child,
@@ -20,8 +21,9 @@ struct Hub {
 }
 
 impl Hub {
+    /// Starts one on a port that nothing else gets while the hub is stopped.
     fn new(house: &House) -> Hub {
-        Hub::at(house, "127.0.0.1:0")
+        Hub::at(house, &format!("127.0.0.1:{}", free_port().expect("a port")))
     }
 
     fn at(house: &House, listen: &str) -> Hub {

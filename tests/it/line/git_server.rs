@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use support::hub_load::free_port;
 
 /// A password, and one that is wrong; nobody may see either.
 const PASSWORD: &str = "correct-horse-battery";
@@ -682,13 +683,12 @@ fn start_sshd(house: &House) -> Option<SshServer> {
         // Where Debian's own service has never started, this folder isn't there yet.
         std::fs::create_dir_all("/run/sshd").expect("made");
     }
-    // A port that was free a moment ago.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let port = free_port().expect("a port");
     let at = |name: &str| house.path(name).display().to_string();
     let settings = format!(
         "Port {}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM \
          no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n",
-        free.port(),
+        port,
         at("host-key"),
         at("key.pub")
     );
@@ -700,20 +700,20 @@ fn start_sshd(house: &House) -> Option<SshServer> {
     until("sshd listens", || {
         let ended = server.child.try_wait().expect("waited");
         assert!(ended.is_none(), "sshd ended: {}", String::from_utf8_lossy(&house.read("sshd.log")));
-        TcpStream::connect(free).is_ok()
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     let user = Command::new("id").arg("-un").output().expect("id is there");
     let user = String::from_utf8_lossy(&user.stdout).trim().to_owned();
     let client = format!(
         "Host hub\n  HostName 127.0.0.1\n  Port {}\n  User {user}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
          IdentityAgent none\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile /dev/null\n",
-        free.port(),
+        port,
         at("key"),
         at("known_hosts")
     );
     house.write("ssh_config", client.as_bytes());
     let known = String::from_utf8(house.read("host-key.pub")).expect("text");
-    house.write("known_hosts", format!("[127.0.0.1]:{} {known}", free.port()).as_bytes());
+    house.write("known_hosts", format!("[127.0.0.1]:{port} {known}").as_bytes());
     let user = "[user]\n\tname = Ada\n\temail = ada@example.org\n";
     let program = format!("[core]\n\tsshCommand = ssh -F {}\n", at("ssh_config"));
     house.write(".gitconfig", format!("{user}{program}").as_bytes());

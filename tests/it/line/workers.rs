@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use support::hub_load::free_port;
 
 /// Seconds after which a silent worker has lost its run. A machine under load mustn't be taken for a silent one.
 const LEASE: &str = "12";
@@ -117,8 +118,10 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new(files: &[(&str, &str)]) -> Scene {
         let server = Device { house: House::new() };
+        // Nothing else gets its port while the hub is stopped.
+        let listen = format!("127.0.0.1:{}", free_port().expect("a port"));
         let mut hub =
-            server.start(&["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--lease", LEASE]);
+            server.start(&["hub", "--folder", "H", "--listen", &listen, "--name", "the hub", "--lease", LEASE]);
         let at = hub.next().expect("a line")["listening"].as_str().expect("an address").to_owned();
         let invitation = hub.next().expect("a line")["invitation"].as_str().expect("an invitation").to_owned();
         let desk = Device { house: House::with(files) };
@@ -132,13 +135,9 @@ impl Scene {
     fn restart_hub(&mut self) {
         let listen = self.at.trim_start_matches("ws://").to_owned();
         let words = ["hub", "--folder", "H", "--listen", &listen, "--name", "the hub", "--lease", LEASE];
-        // Another program may have the port for a moment.
-        until("the hub listens again", || {
-            let mut hub = self.server.start(&words);
-            let listens = hub.next().is_some();
-            self.hub = Some(hub);
-            listens
-        });
+        let mut hub = self.server.start(&words);
+        assert!(hub.next().is_some(), "the hub listens again");
+        self.hub = Some(hub);
     }
 
     /// A paired device that has joined the volume, and whose agents use this model.

@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use support::hub_load::free_port;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -140,7 +141,8 @@ fn on_its_way(folder: &Path) -> u64 {
 #[test]
 fn a_connection_that_is_cut_goes_on_where_it_was() {
     let (one, two) = (House::with(NOTES), House::new());
-    let mut hub = Hub::start(&one, "127.0.0.1:0", &[]);
+    let listen = format!("127.0.0.1:{}", free_port().expect("a port"));
+    let mut hub = Hub::start(&one, &listen, &[]);
     let at = hub.1.clone();
     let address = one.json(&["sync", "share", "notes", &at])["address"].as_str().expect("an address").to_owned();
     now(&one);
@@ -155,7 +157,7 @@ fn a_connection_that_is_cut_goes_on_where_it_was() {
     hub.kill();
     let had = on_its_way(&one.path("H/volumes"));
     assert!(had < large.len() as u64, "it was cut");
-    hub = Hub::start(&one, at.trim_start_matches("ws://"), &[]);
+    hub = Hub::start(&one, &listen, &[]);
     assert!(sending.wait().expect("ended").success(), "{}", one.run(&["sync", "log"]).text());
     let received = hub.received();
     assert!(received < large.len() as u64 - had + 4_000_000, "{received} bytes came, {had} were there");

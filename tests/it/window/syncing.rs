@@ -5,6 +5,7 @@ use engine::commands::CommandId;
 use host::hub::{HubServer, HubSettings, OpenAccess, RunningHub};
 use host::peers::DeviceKey;
 use store::DocId;
+use support::hub_load::free_port;
 
 /// A hub in this process that accepts every local connection.
 struct House {
@@ -20,7 +21,8 @@ impl House {
     fn new() -> House {
         let (folder, key) = (tempfile::tempdir().expect("a folder"), DeviceKey::generate().expect("a key"));
         let mut house = House { folder, key, hub: None, at: String::new(), quota: 0 };
-        house.start(([127, 0, 0, 1], 0).into());
+        // Nothing else gets its port while it is stopped.
+        house.start(([127, 0, 0, 1], free_port().expect("a port")).into());
         house
     }
 

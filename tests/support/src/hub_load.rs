@@ -3,7 +3,7 @@
 
 use crate::PlainText;
 use crate::hub_probe::HubProbe;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,13 +53,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Returns a free port of this machine, below those that Linux assigns to outgoing connections (from 32768 on,
-/// `ip_local_port_range`): it stays free while what listens on it is started again.
+/// `ip_local_port_range`): it stays free while what listens on it is started again. Each is returned once, since
+/// another caller may not listen on its own yet.
 ///
 /// # Errors
 /// There is none.
 pub fn free_port() -> Result<u16, String> {
     const MAX_MEASURE_TRIES: usize = 200;
-    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    static RETURNED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok() && lock(&RETURNED).insert(*port);
     let chance = || peers::key::random_bytes().map(u16::from_le_bytes).map(|number| 20_000 + number % 12_000);
     let tried: Result<Vec<u16>, _> = (0..MAX_MEASURE_TRIES).map(|_| chance()).collect();
     tried.map_err(|why| why.to_string())?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
