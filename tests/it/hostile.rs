@@ -180,7 +180,7 @@ fn hundred_million_letters() -> Vec<u8> {
 const NOTES: &[(&str, &str)] = &[("plan.md", "# Plan\n\nOne.\n"), ("shop.md", "Milk\n")];
 
 fn now(house: &House) {
-    let done = house.run(&["sync", "now", "--for", "30"]);
+    let done = house.run(&["sync", "now", "--for", "50"]);
     assert_eq!(done.code, 0, "{}{}{}", done.text(), done.err, house.run(&["sync", "log"]).text());
 }
 
@@ -191,7 +191,7 @@ fn what_a_hostile_peer_sends_is_refused_and_the_rest_is_unharmed() {
     let address = one.json(&["sync", "share", "notes", &meeting.at])["address"].as_str().expect("text").to_owned();
     now(&one);
     two.run(&["init"]).good();
-    two.run(&["sync", "join", &address, "notes", "--for", "30"]).good();
+    two.run(&["sync", "join", &address, "notes", "--for", "50"]).good();
     let (_, volume) = engine::read_volume_address(&address).expect("an address");
 
     // Names that lead out of the volume, and one that doesn't.

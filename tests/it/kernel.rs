@@ -26,6 +26,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::program::assert_fast;
 use serde_json::{Value, json};
 
 /// The maximum wait, generous for a busy machine. Nothing takes this long unless it's broken.
@@ -307,8 +308,8 @@ fn streams_come_in_order_and_before_what_follows() {
 #[test]
 fn text_appears_while_the_cell_runs() {
     let mut kernel = Kernel::start();
-    let id = kernel.execute("import time\nprint('now', end='')\ntime.sleep(30)");
-    let start = Instant::now();
+    // It runs for longer than any message is waited for.
+    let id = kernel.execute("import time\nprint('now', end='')\ntime.sleep(600)");
     let message = loop {
         let message = kernel.message();
         if message["header"]["msg_type"] == "stream" {
@@ -317,7 +318,6 @@ fn text_appears_while_the_cell_runs() {
     };
     assert_eq!(message["content"]["text"], "now");
     assert_eq!(message["parent_header"]["msg_id"], *id);
-    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -535,12 +535,16 @@ fn an_interrupt_stops_what_runs_and_keeps_the_variables() {
         "threading.Event().wait(60)",
         "thread = threading.Thread(target=time.sleep, args=(60,), daemon=True); thread.start(); thread.join()",
     ];
+    let mut executions = 2;
     for code in blocked {
-        let (outcome, took) = kernel.interrupt(code);
-        assert_eq!(outcome, "KeyboardInterrupt", "{code}");
-        assert!(took < Duration::from_secs(1), "{code}: {took:?}");
+        assert_fast(code, Duration::from_secs(1), || {
+            let (outcome, took) = kernel.interrupt(code);
+            assert_eq!(outcome, "KeyboardInterrupt", "{code}");
+            executions += 1;
+            took
+        });
     }
-    check(&mut kernel, "x + 1", "[8] 42\nok");
+    check(&mut kernel, "x + 1", &format!("[{}] 42\nok", executions + 1));
 }
 
 #[test]

@@ -304,6 +304,35 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Asserts that something takes less than `limit`; `attempt` returns how long it took. Other processes may take the CPU
+/// for seconds, so one fast attempt is enough: a slow implementation is slow in each.
+#[track_caller]
+pub(crate) fn assert_fast(what: &str, limit: Duration, mut attempt: impl FnMut() -> Duration) {
+    const MAX_ATTEMPTS: usize = 5;
+    let mut times: Vec<Duration> = Vec::new();
+    while times.iter().all(|took| *took >= limit) {
+        assert!(times.len() < MAX_ATTEMPTS, "{what} takes {times:.1?}");
+        times.push(attempt());
+    }
+}
+
+/// Runs a test, of this full name, once more in a process of its own, for what concerns a whole process. Returns whether
+/// this is that process.
+#[track_caller]
+pub(crate) fn is_alone(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
+    const TEST_VARIABLE: &str = "TRACEBOOK_TEST_ALONE";
+    if std::env::var(TEST_VARIABLE).is_ok_and(|running| running == test) {
+        return true;
+    }
+    let mut again = Command::new(std::env::current_exe().expect("this program"));
+    again.args(["--exact", test, "--nocapture"]).env(TEST_VARIABLE, test);
+    prepare(&mut again);
+    let done = again.output().expect("started");
+    let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && said.contains("1 passed"), "in a process of its own: {said}");
+    false
+}
+
 /// Lets time pass. A single `park_timeout` may end at once, because threads of an earlier scope leave a token.
 pub(crate) fn pass(time: Duration) {
     let end = Instant::now() + time;

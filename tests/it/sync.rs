@@ -62,7 +62,7 @@ impl Two {
             one.json(&["sync", "share", "notes", &hub.at])["address"].as_str().expect("an address").to_owned();
         now(&one);
         two.run(&["init"]).good();
-        two.run(&["sync", "join", &address, "notes", "--for", "20"]).good();
+        two.run(&["sync", "join", &address, "notes", "--for", "50"]).good();
         let pair = Two { _hub: hub, one, two };
         pair.same();
         pair
@@ -104,7 +104,7 @@ impl Two {
 }
 
 fn now(house: &House) {
-    let done = house.run(&["sync", "now", "--for", "20"]);
+    let done = house.run(&["sync", "now", "--for", "50"]);
     assert_eq!(done.code, 0, "{}{}{}", done.text(), done.err, house.run(&["sync", "log"]).text());
 }
 

@@ -1,8 +1,9 @@
 //! Requests besides running cells, and what cells ask for: input, await, help, completions, inspection, variables.
 
 use super::{Kernel, check};
-use crate::program::House;
+use crate::program::{House, assert_fast};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 impl Kernel {
     /// Waits for the next message of a type and returns its content.
@@ -93,10 +94,14 @@ fn a_cell_awaits() {
     let failed = kernel.run("async def bad(): 1/0\nawait bad()");
     let lines: Vec<&str> = failed.lines().filter(|line| line.contains("File ")).collect();
     assert_eq!(lines.len(), 2, "only the cell's own lines: {failed}");
-    let (ename, took) = kernel.interrupt("await asyncio.sleep(60)");
-    assert_eq!(ename, "KeyboardInterrupt");
-    assert!(took.as_secs() < 5, "{took:?}");
-    check(kernel, "await f(3)", "[10] 6\nok");
+    let mut executions = 8;
+    assert_fast("an interrupt", Duration::from_secs(5), || {
+        let (ename, took) = kernel.interrupt("await asyncio.sleep(60)");
+        assert_eq!(ename, "KeyboardInterrupt");
+        executions += 1;
+        took
+    });
+    check(kernel, "await f(3)", &format!("[{}] 6\nok", executions + 1));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::git::{git, know_user};
 use super::mcp_server::Client;
 use super::meaning::serve;
 use super::own_tools;
-use crate::program::{Done, House, PROGRAM, finish, until};
+use crate::program::{Done, House, PROGRAM, assert_fast, finish, until};
 use serde_json::{Value, json};
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -254,8 +254,7 @@ fn an_index_is_published_searched_and_served() {
     let other = house.read("index/sail-kit-1.9.0.tar.gz");
     house.write("index/sail-kit-1.10.0.tar.gz", &other);
     house.run(&["packages", "add", "sail-kit"]).refused(2, "isn't the one that the index");
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    house.write("W/config.yaml", format!("packages:\n  indexes: [\"http://{closed}/index.json\"]\n").as_bytes());
+    house.write("W/config.yaml", b"packages:\n  indexes: [\"http://127.0.0.1:9/index.json\"]\n");
     house.run(&["packages", "search"]).code(1);
     house.run(&["packages", "add", "sail-kit"]).refused(1, "can't get the index");
     house.write("W/config.yaml", b"packages:\n  indexes: [\"http://example.org/index.json\"]\n");
@@ -447,9 +446,11 @@ fn hostile_packages_are_refused_and_write_nothing() {
     let agent: (&str, tar::EntryType, &[u8]) = ("agents/skipper.md", Regular, AGENT.as_bytes());
     let refuse = |about: &str, bytes: &[u8]| {
         house.write("x.tar.gz", bytes);
-        let begun = Instant::now();
-        house.run(&["packages", "add", "x.tar.gz"]).refused(2, about);
-        assert!(begun.elapsed() < Duration::from_secs(20), "{about}");
+        assert_fast(about, Duration::from_secs(20), || {
+            let begun = Instant::now();
+            house.run(&["packages", "add", "x.tar.gz"]).refused(2, about);
+            begun.elapsed()
+        });
         assert_eq!(traces(&house), [""; 0], "{about}");
         assert!(!house.path("evil").exists() && !house.path("W/evil").exists());
     };

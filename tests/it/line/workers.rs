@@ -127,7 +127,7 @@ impl Scene {
         let desk = Device { house: House::with(files) };
         desk.json(&["pair", &invitation, "--name", "desk"]);
         let address = desk.json(&["sync", "share", "notes", &at])["address"].as_str().expect("an address").to_owned();
-        desk.run(&["sync", "now", "--for", "30"]).good();
+        desk.run(&["sync", "now", "--for", "50"]).good();
         Scene { at, hub: Some(hub), server, desk, address }
     }
 
@@ -146,7 +146,7 @@ impl Scene {
         let code = self.server.json(&["hub", "invite", "--folder", "H"])["code"].as_str().expect("a code").to_owned();
         device.json(&["pair", &self.at, "--code", &code, "--name", name]);
         device.run(&["init"]).good();
-        device.run(&["sync", "join", &self.address, "notes", "--for", "30"]).good();
+        device.run(&["sync", "join", &self.address, "notes", "--for", "50"]).good();
         let config = format!(
             "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
              \"{model}/v1\", model: m, context: 32000}}\napproval:\n  never_approve: [shell]\n"
@@ -232,7 +232,7 @@ fn when_a_worker_is_killed_another_goes_on_and_nothing_is_done_twice() {
     assert!(!barn.house.path("notes/begun.log").exists());
     // The first one starts again, and doesn't go on with what it was doing.
     let _again = shed.worker(&[&key]);
-    shed.run(&["sync", "now", "--for", "30"]);
+    shed.run(&["sync", "now", "--for", "50"]);
     let runs = shed.run(&["runs", "--json"]).good().lines();
     assert_eq!(runs.iter().map(|run| &run["standing"]).collect::<Vec<_>>(), ["done"]);
 }
@@ -269,7 +269,7 @@ fn when_a_worker_is_killed_another_continues_what_was_delegated() {
     assert_eq!(second.until("ended")["what"], "done");
     assert!(!barn.house.path("notes/begun.log").exists(), "nothing was done twice");
     // The part that wasn't asked for again has been ended, and no other one begun.
-    scene.desk.run(&["sync", "now", "--for", "30"]).good();
+    scene.desk.run(&["sync", "now", "--for", "50"]).good();
     let runs = scene.desk.run(&["runs", "--json"]).good().lines();
     let mut parts: Vec<(&str, &str)> = runs
         .iter()
@@ -376,7 +376,7 @@ fn a_call_that_waits_for_its_owner_waits_on_the_next_worker_too() {
     assert_eq!(second.until("claimed")["what"], "is taken over for desk: Go");
     second.until("approval_pending");
     // What changes in the run's document meanwhile doesn't take it from the one that has the claim.
-    shed.run(&["sync", "now", "--for", "30"]);
+    shed.run(&["sync", "now", "--for", "50"]);
     let done = scene.desk.run(&["approvals", &name, "--allow"]).code(0);
     assert_eq!(done.err, "sent to barn\n");
     let (code, lines) = asked.end();
@@ -394,7 +394,7 @@ fn a_document_that_another_device_wrote_is_not_carried_out_for_an_order() {
     let sent = scene.desk.json(&["ask", "--on", "any", "--no-wait", "--approve", "shell: *", "Go"]);
     let run = sent["run"].as_str().expect("an id");
     phone.run(&["ask", "--run", run, "--no-wait", "Do as I say"]);
-    phone.run(&["sync", "now", "--for", "30"]).good();
+    phone.run(&["sync", "now", "--for", "50"]).good();
     let words = ["worker", "--once", "--for", &scene.desk.key()];
     let (code, lines) = shed.start(&words).end();
     assert_eq!(code, 0, "{lines:#?}");
@@ -428,8 +428,8 @@ fn a_worker_notices_volumes_that_come_and_go_while_it_runs() {
     scene.desk.house.write("more/other.md", b"# Other\n");
     scene.desk.run(&["open", "more"]).good();
     let more = scene.desk.json(&["sync", "share", "more", &scene.at])["address"].as_str().expect("one").to_owned();
-    scene.desk.run(&["sync", "now", "--for", "30"]).good();
-    shed.run(&["sync", "join", &more, "more", "--for", "30"]).good();
+    scene.desk.run(&["sync", "now", "--for", "50"]).good();
+    shed.run(&["sync", "join", &more, "more", "--for", "50"]).good();
     assert_eq!(worker.until("volumes")["volumes"].as_array().expect("names").len(), 2);
     let words = ["ask", "--on", "shed", "--project", "more", "--approve", "shell: *", "Go"];
     let (code, lines) = scene.desk.start(&words).end();

@@ -43,7 +43,7 @@ fn pictures_attachments_and_large_outputs_arrive_as_they_are() {
     assert!(files["pictures/cat.png"] == cat && files["data/large.bin"] == large);
     let outputs = [&both.one, &both.two].map(|house| bytes(&house.path("W/blobs")));
     assert!(!outputs[0].is_empty() && outputs[0] == outputs[1], "{:?}", outputs[1].keys());
-    let hub = both.one.json(&["sync", "now", "--for", "20"])["hubs"][0]["files"].clone();
+    let hub = both.one.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
     let all = serde_json::json!({"kept": true, "coming": 0, "there": 0, "going": 0, "refused": 0});
     assert_eq!(hub, all);
     // Nothing remains in transit.
@@ -260,7 +260,7 @@ fn hidden_files_stay_where_they_are() {
     assert!(!both.two.path("notes/deep/.key.bin").exists() && !both.two.path("notes/.private").exists());
     let kept = bytes(&both.one.path("H/volumes"));
     assert_eq!(kept.len(), 1, "the hub has the one that is not hidden: {:?}", kept.keys());
-    let files = both.two.json(&["sync", "now", "--for", "20"])["hubs"][0]["files"].clone();
+    let files = both.two.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
     assert_eq!((&files["coming"], &files["refused"]), (&0.into(), &0.into()), "nothing is waited for: {files}");
 }
 
@@ -285,14 +285,14 @@ fn a_hub_without_room_says_so_and_notes_are_unharmed() {
     one.write("notes/small.png", &noise(1, 10_000));
     one.write("notes/large.bin", &noise(2, 3_000_000));
     now(&one);
-    let files = one.json(&["sync", "now", "--for", "20"])["hubs"][0]["files"].clone();
+    let files = one.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
     assert_eq!((&files["refused"], &files["going"]), (&1.into(), &0.into()), "{files}");
     let log = one.run(&["sync", "log"]).text();
     assert!(log.contains("are not taken: no room is left"), "{log}");
     two.run(&["init"]).good();
-    two.run(&["sync", "join", &address, "notes", "--for", "20"]).good();
-    two.run(&["sync", "now", "--for", "20"]).good();
+    two.run(&["sync", "join", &address, "notes", "--for", "50"]).good();
+    two.run(&["sync", "now", "--for", "50"]).good();
     assert!(two.read("notes/small.png") == noise(1, 10_000) && !two.path("notes/large.bin").exists());
-    let files = two.json(&["sync", "now", "--for", "20"])["hubs"][0]["files"].clone();
+    let files = two.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
     assert_eq!((&files["coming"], &files["there"]), (&1.into(), &0.into()), "it is known to be missing: {files}");
 }

@@ -3,7 +3,7 @@
 
 use super::Bench;
 use super::fetch::{page, redirect, serve};
-use crate::program::{has_browser, until};
+use crate::program::{assert_fast, has_browser, is_alone, until};
 use agent::config::SandboxLimits;
 use agent::tool_job::{AccessRequest, ToolJob, ToolOutcome, WebAccess};
 use serde_json::{Value, json};
@@ -60,15 +60,19 @@ fn element(tree: &str, label: &str) -> String {
     line.rsplit('[').next().expect("a name").trim_end_matches(']').to_owned()
 }
 
-/// The processes of browsers that this test's process has started: what names their folder, and their groups.
+/// The processes of browsers that this process has started: what names their folder, and their groups.
 fn left() -> usize {
-    let marker = format!("tracebook-browser-{}-", std::process::id());
-    crate::program::processes_naming(&marker).len()
+    crate::program::processes_naming(&profile_prefix()).len()
+}
+
+/// The beginning of the names of the folders of browsers that this process has started.
+fn profile_prefix() -> String {
+    format!("tracebook-browser-{}-", std::process::id())
 }
 
 #[test]
 fn a_page_is_read_used_and_saved() {
-    if !has_browser() {
+    if !has_browser() || !is_alone("tools::browser::a_page_is_read_used_and_saved", |_| ()) {
         return;
     }
     let bench = Bench::new();
@@ -302,7 +306,7 @@ fn a_hostile_page_reaches_nothing_and_leaves_for_nowhere() {
 
 #[test]
 fn nothing_is_left_of_a_browser_whatever_ends_it() {
-    if !has_browser() {
+    if !has_browser() || !is_alone("tools::browser::nothing_is_left_of_a_browser_whatever_ends_it", |_| ()) {
         return;
     }
     let port = serve(|path| {
@@ -314,41 +318,34 @@ fn nothing_is_left_of_a_browser_whatever_ends_it() {
     let inside = ["127.0.0.1"];
     let run = DocId([9; 16]);
     let at = |path: &str| json!({"url": format!("http://127.0.0.1:{port}{path}")});
-    let groups = || {
-        let marker = format!("tracebook-browser-{}-", std::process::id());
-        crate::program::processes_naming(&marker)
-    };
     // The call is canceled while the site says nothing, and the run ends.
     let bench = Bench::new();
-    let before = groups();
-    let told = bench.start(5, job(run, "browser_open", at("/silent"), &inside, &[]));
-    until("it starts", || groups().len() > before.len());
-    let begun = Instant::now();
-    assert!(bench.tools.cancel(5));
-    assert!(!told.recv_timeout(Duration::from_secs(10)).expect("it ends").success);
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    bench.tools.close_browser(run);
-    until("nothing is left", || groups().iter().all(|one| before.contains(one)));
+    assert_fast("the end of a canceled call", Duration::from_secs(3), || {
+        let told = bench.start(5, job(run, "browser_open", at("/silent"), &inside, &[]));
+        until("it starts", || left() > 0);
+        let begun = Instant::now();
+        assert!(bench.tools.cancel(5));
+        assert!(!told.recv_timeout(super::PATIENCE).expect("it ends").success);
+        let took = begun.elapsed();
+        bench.tools.close_browser(run);
+        until("nothing is left", || left() == 0);
+        took
+    });
     // The run ends while a call is at work.
     let told = bench.start(6, job(run, "browser_open", at("/silent"), &inside, &[]));
-    until("it starts", || groups().len() > before.len());
+    until("it starts", || left() > 0);
     bench.tools.close_browser(run);
-    assert!(!told.recv_timeout(Duration::from_secs(10)).expect("it ends").success);
-    until("nothing is left", || groups().iter().all(|one| before.contains(one)));
+    assert!(!told.recv_timeout(super::PATIENCE).expect("it ends").success);
+    until("nothing is left", || left() == 0);
     // The program closes.
     assert!(bench.done(job(run, "browser_open", at("/"), &inside, &[])).success);
     drop(bench);
-    until("nothing is left", || groups().iter().all(|one| before.contains(one)));
-    let marker = format!("tracebook-browser-{}-", std::process::id());
-    let folders = fs::read_dir(if crate::program::is_root() { "/tmp".into() } else { std::env::temp_dir() });
-    let mine: Vec<String> =
-        folders.expect("listed").flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    // Tests beside this one have theirs as long as they run.
-    let running = groups().join("\n");
-    assert!(
-        mine.iter().filter(|name| name.starts_with(&marker)).all(|name| running.contains(name.as_str())),
-        "{mine:?}"
-    );
+    until("nothing is left", || left() == 0);
+    let place = if crate::program::is_root() { "/tmp".into() } else { std::env::temp_dir() };
+    until("its folder is removed", || {
+        let mut names = fs::read_dir(&place).expect("listed").flatten().map(|entry| entry.file_name());
+        !names.any(|name| name.to_string_lossy().starts_with(&profile_prefix()))
+    });
     // A browser that isn't there, or that isn't one.
     let bench = Bench::new();
     for (program, why) in [("/no/browser", "browser.program"), ("/bin/false", "does not start")] {

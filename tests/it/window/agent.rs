@@ -333,9 +333,8 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
 #[test]
 fn a_run_that_failed_says_why_and_is_resumed() {
     let bench = Bench::new(&[(talk(), "# Talk\n")]);
-    // No server listens at this address.
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
-    let mut window = asked(&bench, &format!("http://{closed}"));
+    // No server listens at this address, and no other test gets this port.
+    let mut window = asked(&bench, "http://127.0.0.1:9");
     ask(&mut window, "are you there?");
     soon(&mut window, "it fails", ended);
     assert!(shows(&mut window, "127.0.0.1"), "it is said who did not answer");

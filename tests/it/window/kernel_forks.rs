@@ -5,7 +5,6 @@ use super::*;
 use crate::line::states::science_pack;
 use engine::commands::CommandId;
 use std::path::Path;
-use std::process::Command as Process;
 
 const NOTE: &str = "---\nkernel: science\n---\n```python\nn = 1\nold = 'yes'\nsame = [1]\n```\n\n```python\nn = 2\n\
                     ```\n\n```python\nn = 30\nnew = 'no'\ndel old\n```\n";
@@ -13,16 +12,9 @@ const NOTE: &str = "---\nkernel: science\n---\n```python\nn = 1\nold = 'yes'\nsa
 /// Whether this process looks for the pack and for environments in `folder`. If not, the test with this name is run in
 /// another process that does, since the environment variable applies to a whole process.
 pub(super) fn runs_with_kernels(test: &str, folder: &Path) -> bool {
-    let mark = "TRACEBOOK_TEST_WITH_KERNELS";
-    if std::env::var(mark).is_ok_and(|running| running == test) {
-        return true;
-    }
-    let mut again = Process::new(std::env::current_exe().expect("this program"));
-    again.args(["--exact", test, "--nocapture"]).env("TRACEBOOK_KERNELS", folder).env(mark, test);
-    let done = again.output().expect("started");
-    let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success() && said.contains("1 passed"), "in a process of its own: {said}");
-    false
+    crate::program::is_alone(test, |again| {
+        again.env("TRACEBOOK_KERNELS", folder);
+    })
 }
 
 /// Saves screenshots of a dialog in both themes. Dialogs capture the theme's keys, so the theme is changed by command.

@@ -31,7 +31,7 @@ fn a_run_that_ends_in_the_background_is_notified() {
     window.step();
     go.send(()).expect("the model waits");
     soon(&mut window, "it is done", |window| session(window).agents().runs().count() == 2 && ended(window));
-    let (title, body) = shown.recv_timeout(Duration::from_secs(20)).expect("a notification");
+    let (title, body) = shown.recv_timeout(Duration::from_secs(60)).expect("a notification");
     assert_eq!((title.as_str(), body.as_str()), ("The agent is done", "Second?"));
     // Switched off, there are none.
     let settings = engine::Settings { notifications: false, ..session(&window).settings().clone() };
@@ -58,7 +58,7 @@ fn a_run_that_waits_for_approval_in_the_background_is_notified() {
     window.step();
     go.send(()).expect("the model waits");
     soon(&mut window, "it waits", |window| session(window).agents().open_runs().any(|run| run.pending().count() == 1));
-    let (title, body) = shown.recv_timeout(Duration::from_secs(20)).expect("a notification");
+    let (title, body) = shown.recv_timeout(Duration::from_secs(60)).expect("a notification");
     assert_eq!(title, "The agent needs your approval");
     assert!(body.contains("make install"), "{body}");
     assert!(shown.try_recv().is_err(), "once");
@@ -78,7 +78,7 @@ fn long_cells_that_end_in_the_background_are_notified() {
             .notes()
             .any(|note| note.cells().any(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final())))
     });
-    let (title, body) = shown.recv_timeout(Duration::from_secs(20)).expect("a notification");
+    let (title, body) = shown.recv_timeout(Duration::from_secs(60)).expect("a notification");
     assert_eq!(title, "Cells finished");
     assert!(body.starts_with("Long, after "), "{body}");
 }

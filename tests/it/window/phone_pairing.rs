@@ -37,7 +37,7 @@ fn port_in(address: &str) -> u16 {
 /// Returns the first line of the answer to a request without TLS.
 fn plain_answer(port: u16) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.write_all(b"GET /pair HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut line = Vec::new();
     BufReader::new(stream).read_until(b'\n', &mut line)?;

@@ -173,7 +173,7 @@ fn a_window_carries_out_runs_of_a_device_that_its_user_named() {
         run_at(test, &shed, &scene.desk.key());
         let listed = finish(scene.desk.command(&["worker", "list", "--json"]), b"").good().lines();
         assert_eq!(listed[0]["ending"], "done", "{listed:#?}");
-        finish(scene.desk.command(&["sync", "now", "--for", "30"]), b"").good();
+        finish(scene.desk.command(&["sync", "now", "--for", "50"]), b"").good();
         assert_eq!(scene.desk.house.read("notes/report.md"), b"# Report\n");
     };
     let test = "a_window_carries_out_runs_of_a_device_that_its_user_named";

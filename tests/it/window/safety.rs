@@ -86,7 +86,7 @@ fn a_bug_report_is_written_and_its_folder_is_shown() {
     until(&mut window, "the report is there", |window| window.query_by_label("Bug report").is_some());
     window.get_by_role_and_label(Role::Button, "Show in folder").click();
     window.run();
-    let folder = opened.recv_timeout(Duration::from_secs(20)).expect("the folder is opened");
+    let folder = opened.recv_timeout(Duration::from_secs(60)).expect("the folder is opened");
     assert_eq!(folder, bench.folder.path().join("workspace/reports"));
     let files: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().map(|file| file.file_name()).collect();
     assert!(files.len() == 1 && files[0].to_string_lossy().ends_with(".tar.gz"), "{files:?}");
@@ -265,7 +265,7 @@ fn a_full_disk_is_told_above_the_note_and_loses_nothing() {
     let buttons = window.get_all_by_role_and_label(Role::Button, "Open folder");
     buttons.max_by(|a, b| a.rect().left().total_cmp(&b.rect().left())).expect("the banner's button").click();
     window.run();
-    assert_eq!(opened.recv_timeout(Duration::from_secs(20)).expect("the folder is opened"), workspace);
+    assert_eq!(opened.recv_timeout(Duration::from_secs(60)).expect("the folder is opened"), workspace);
     window.state_mut().take_ran();
     window.get_by_role_and_label(Role::Button, "Try again").click();
     window.run();

@@ -546,8 +546,9 @@ fn the_server_for_other_programs_runs_while_it_is_switched_on() {
     };
     until(&mut window, "the browser is paired", |window| window.output().platform_output.commands.iter().any(opens));
     toggle(&mut window);
-    until(&mut window, "it has ended", |_| status_without_token(&address).is_err());
-    assert!(!has(&window, "Running at: "));
+    until(&mut window, "it has ended", |window| {
+        status_without_token(&address).is_err() && !has(window, "Running at: ")
+    });
     assert!(!settings(&window).serves_programs);
 
     // It begins with the window, and ends with it.
@@ -559,9 +560,5 @@ fn the_server_for_other_programs_runs_while_it_is_switched_on() {
     let mut window = bench.opened();
     until(&mut window, "it runs with the window", |_| std::os::unix::net::UnixStream::connect(&socket).is_ok());
     drop(window);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while std::os::unix::net::UnixStream::connect(&socket).is_ok() {
-        assert!(std::time::Instant::now() < end, "the server is still there");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    crate::program::until("the server ends", || std::os::unix::net::UnixStream::connect(&socket).is_err());
 }
