@@ -105,18 +105,18 @@ mod tests {
             let _ = tell.send(()); // the test may be over
         });
         let held = requests.hold(&request("a")).expect("held");
-        told.recv_timeout(Duration::from_secs(20)).expect("the window is woken");
+        told.recv_timeout(Duration::from_secs(60)).expect("the window is woken");
         assert_eq!(*watch.waiting(), [request("a")]);
         watch.decide("a", ProgramDecision { approved: true, comment: String::new() });
         while !watch.waiting().is_empty() {
-            told.recv_timeout(Duration::from_secs(20)).expect("the window is woken");
+            told.recv_timeout(Duration::from_secs(60)).expect("the window is woken");
         }
         assert!(held.decision().is_some_and(|decision| decision.approved));
         assert_eq!(watch.take_trouble(), None);
         watch.decide("b", ProgramDecision::default());
         let mut trouble = None;
         while trouble.is_none() {
-            told.recv_timeout(Duration::from_secs(20)).expect("the window is woken");
+            told.recv_timeout(Duration::from_secs(60)).expect("the window is woken");
             trouble = watch.take_trouble();
         }
         assert!(trouble.is_some_and(|why| why.contains("no longer waits")));

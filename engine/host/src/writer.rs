@@ -436,9 +436,9 @@ mod tests {
         std::thread::park_timeout(Duration::from_millis(100));
         scene.writer.send(note(other));
         let mut read = None;
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         while read.is_none() && Instant::now() < until {
-            let post = scene.messages.recv_timeout(Duration::from_secs(10));
+            let post = scene.messages.recv_timeout(Duration::from_secs(60));
             if let Ok(MailboxMessage::Event(Event::SessionLoaded { session, .. })) = post {
                 read = Some(session);
             }

@@ -245,7 +245,7 @@ mod rebinding {
         // It changes once the page is there, whose script then asks its own origin.
         let (pool, attacker, url) = start(usize::MAX);
         let mut said = call(&pool, &BrowserRequest::Open { url }).expect("the page").text;
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while !said.contains("it failed") {
             assert!(Instant::now() < until && !said.contains("it got"), "{said}");
             let read = BrowserRequest::Read { form: PageForm::Text, from_line: None };

@@ -417,7 +417,7 @@ mod tests {
         let (at, often) = (Arc::clone(&files), Duration::from_millis(50));
         let thread = std::thread::spawn(move || run_blob_thread(at.as_ref(), &queue, &inputs, often));
         let count = || files.0.lock().expect("lock").len();
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         let item = VolumeBlob { volume: DocId([1; 16]), hash: store::BlobHash([1; 32]) };
         while count() < 4 {
             assert!(Instant::now() < until, "while nothing is asked for");

@@ -86,7 +86,7 @@ fn start(providers: &ProviderClient, request: ModelRequest) -> Receiver<ModelUpd
 fn all(heard: &Receiver<ModelUpdate>) -> Vec<ModelUpdate> {
     let mut updates = Vec::new();
     loop {
-        let update = heard.recv_timeout(Duration::from_secs(30)).expect("an end");
+        let update = heard.recv_timeout(Duration::from_secs(60)).expect("an end");
         // No event contains the key, even in its debug output.
         assert!(!format!("{update:?}").contains("planted"), "the key is out: {update:?}");
         let end = !matches!(update, ModelUpdate::Delta(_));
@@ -258,7 +258,7 @@ fn tested(endpoint: ModelEndpoint, limits: ProviderTimeouts) -> Result<ProviderT
     providers.test_provider(endpoint, Some(PLANTED.to_owned()), move |found| {
         let _ = tell.send(found);
     });
-    let found = heard.recv_timeout(Duration::from_secs(10)).expect("an end");
+    let found = heard.recv_timeout(Duration::from_secs(60)).expect("an end");
     assert!(!format!("{found:?}").contains("planted"), "the key is out: {found:?}");
     found
 }
@@ -330,10 +330,14 @@ fn a_provider_that_fails_its_test_says_why() {
     ];
     let limits = ProviderTimeouts { provider_test: Duration::from_millis(1_000), ..limits() };
     for (address, kind, words) in table {
-        let began = Instant::now();
-        let why = tested(endpoint(WireProtocol::OpenAi, address), limits).expect_err(address);
-        assert_eq!(why.kind, kind, "{why:?}");
-        assert!(why.why.contains(words), "{}", why.why);
-        assert!(began.elapsed() < Duration::from_secs(5));
+        // Others may have the machine for a moment, so one fast attempt is enough; what is slow is slow in each.
+        let is_fast = (0..5).any(|_| {
+            let began = Instant::now();
+            let why = tested(endpoint(WireProtocol::OpenAi, address), limits).expect_err(address);
+            assert_eq!(why.kind, kind, "{why:?}");
+            assert!(why.why.contains(words), "{}", why.why);
+            began.elapsed() < Duration::from_secs(5)
+        });
+        assert!(is_fast, "{address}");
     }
 }

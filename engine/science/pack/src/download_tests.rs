@@ -174,7 +174,7 @@ fn a_stopped_download_continues_the_next_time() {
     let go_on = || received.load(Ordering::SeqCst) < 5_000_000;
     let control = DownloadControl { on_progress: &on_progress, go_on: &go_on };
     assert!(matches!(download_wheel(&packs, &server.index, &control), Err(PackError::Stopped)));
-    assert!(begun.elapsed() < Duration::from_secs(20), "it doesn't wait for the network");
+    assert!(begun.elapsed() < Duration::from_secs(50), "it doesn't wait for the network");
     assert_eq!(packs.downloaded_bytes(), 5_000_000);
     // The server no longer supports ranges, so the download restarts.
     let got = download(&packs, &server.index).expect("it's here");

@@ -191,30 +191,40 @@ fn answers_without_end_are_bounded() {
 
 #[test]
 fn a_call_is_stopped_at_once() {
-    let deaf: Reply = Box::new(|_| std::thread::sleep(Duration::from_secs(20)));
-    let cases: [(&str, Reply, &str); 3] = [
-        (
-            "in the middle",
-            stalls(&spoken(WireProtocol::OpenAi, &["As far as ", "this"], false), Duration::from_secs(20)),
-            "As far as this",
-        ),
-        ("before the first word", deaf, ""),
-        ("between tries", status(503, "Retry-After: 15\r\n", ""), ""),
+    let middle = || stalls(&spoken(WireProtocol::OpenAi, &["As far as ", "this"], false), Duration::from_secs(20));
+    let deaf = || -> Reply { Box::new(|_| std::thread::sleep(Duration::from_secs(20))) };
+    let busy = || status(503, "Retry-After: 15\r\n", "");
+    let cases: [(&str, &dyn Fn() -> Reply, &str); 3] = [
+        ("in the middle", &middle, "As far as this"),
+        ("before the first word", &deaf, ""),
+        ("between tries", &busy, ""),
     ];
     for (what, reply, partial) in cases {
-        let server = Server::new(vec![reply]);
         let providers = ProviderClient::new(limits());
-        let heard = start(&providers, ask(WireProtocol::OpenAi, &server.address));
-        std::thread::sleep(Duration::from_millis(500));
-        let began = Instant::now();
-        providers.cancel(id(1));
-        let why = all(&heard);
-        assert!(began.elapsed() < Duration::from_secs(1), "{what}");
-        assert_eq!(
-            (failure(&why).kind, failure(&why).partial.as_str()),
-            (ModelErrorKind::Cancelled, partial),
-            "{what}"
-        );
+        let attempt = || {
+            let server = Server::new(vec![reply()]);
+            let heard = start(&providers, ask(WireProtocol::OpenAi, &server.address));
+            let mut came = String::new();
+            while came != partial {
+                let update = heard.recv_timeout(Duration::from_secs(60)).expect("some words");
+                if let ModelUpdate::Delta(ModelDelta::Text(text)) = update {
+                    came.push_str(&text);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            let began = Instant::now();
+            providers.cancel(id(1));
+            let why = all(&heard);
+            let took = began.elapsed();
+            assert_eq!(
+                (failure(&why).kind, failure(&why).partial.as_str()),
+                (ModelErrorKind::Cancelled, partial),
+                "{what}"
+            );
+            took
+        };
+        // Others may have the machine for a moment, so one fast attempt is enough; what is slow is slow in each.
+        assert!((0..5).any(|_| attempt() < Duration::from_secs(1)), "{what}");
         // The next call doesn't wait for it.
         let good = Server::new(vec![events(&spoken(WireProtocol::OpenAi, &["Next."], true))]);
         assert_eq!(answer(&all(&start(&providers, ask(WireProtocol::OpenAi, &good.address)))).text, "Next.");
@@ -242,17 +252,15 @@ fn calls_run_at_the_same_time() {
 
 #[test]
 fn silence_has_an_end() {
-    let impatient = ProviderTimeouts {
-        first_response_local: Duration::from_millis(400),
-        stream_idle: Duration::from_millis(400),
-        whole_response: Duration::from_millis(1_500),
-        ..limits()
-    };
+    // Each has one short time only: a busy machine may use up the others.
+    let impatient = ProviderTimeouts { first_response_local: Duration::from_millis(400), ..limits() };
     let providers = ProviderClient::new(impatient);
     let deaf = Server::new(vec![Box::new(|_| std::thread::sleep(Duration::from_secs(20)))]);
     let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &deaf.address)));
     assert_eq!(failure(&updates).kind, ModelErrorKind::Unreachable);
     assert!(failure(&updates).why.contains("takes the request and does not answer"), "{updates:?}");
+    let impatient = ProviderTimeouts { stream_idle: Duration::from_millis(400), ..limits() };
+    let providers = ProviderClient::new(impatient);
     let stuck = Server::new(vec![stalls(&spoken(WireProtocol::OpenAi, &["I think"], false), Duration::from_secs(20))]);
     let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &stuck.address)));
     assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (ModelErrorKind::Cut, "I think"));
@@ -266,6 +274,8 @@ fn silence_has_an_end() {
         }
     });
     let server = Server::new(vec![drip]);
+    let whole_response = Duration::from_millis(1_500);
+    let providers = ProviderClient::new(ProviderTimeouts { whole_response, ..impatient });
     let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &server.address)));
     assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (ModelErrorKind::Cut, "Well"));
 }
@@ -283,14 +293,17 @@ fn an_endpoint_that_is_down_is_said_within_five_seconds() {
         (secure, "127.0.0.1"),
     ];
     for (address, words) in table {
-        let began = Instant::now();
-        let providers = ProviderClient::default();
-        let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &address)));
-        let why = failure(&updates);
-        assert_eq!(why.kind, ModelErrorKind::Unreachable, "{why:?}");
-        assert!(why.why.contains(words), "{}", why.why);
-        assert!(why.why.contains("llm.providers.mine.base_url") || address.starts_with("https"), "{}", why.why);
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        let is_fast = (0..5).any(|_| {
+            let began = Instant::now();
+            let providers = ProviderClient::default();
+            let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &address)));
+            let why = failure(&updates);
+            assert_eq!(why.kind, ModelErrorKind::Unreachable, "{why:?}");
+            assert!(why.why.contains(words), "{}", why.why);
+            assert!(why.why.contains("llm.providers.mine.base_url") || address.starts_with("https"), "{}", why.why);
+            began.elapsed() < Duration::from_secs(5)
+        });
+        assert!(is_fast, "{address}");
     }
     let far = ModelRequest {
         endpoint: ModelEndpoint { base_url: None, local: true, ..endpoint(WireProtocol::Ollama, "") },

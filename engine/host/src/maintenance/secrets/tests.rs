@@ -161,10 +161,14 @@ fn a_keyring_that_does_not_answer_costs_little_time() {
     let folder = tempfile::tempdir().expect("a folder");
     // Works with any keyring of this machine, even none or a locked one. The name is unused, and is removed again.
     let kept = UserSecrets { keyring: Some("tracebook-tests"), ..secrets(folder.path()) };
-    let began = std::time::Instant::now();
-    let place = kept.set("TB_TEST_RING", &secret(VALUE)).expect("kept somewhere");
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(matches!(place, SecretStore::Keyring | SecretStore::KeyFile));
+    // Others may have the machine for a moment, so one fast attempt is enough; what is slow is slow in each.
+    let is_fast = (0..5).any(|_| {
+        let began = std::time::Instant::now();
+        let place = kept.set("TB_TEST_RING", &secret(VALUE)).expect("kept somewhere");
+        assert!(matches!(place, SecretStore::Keyring | SecretStore::KeyFile));
+        began.elapsed() < Duration::from_secs(4)
+    });
+    assert!(is_fast);
     assert_eq!(kept.get("TB_TEST_RING").expect("read").map(|(value, _)| value), Some(secret(VALUE)));
     assert!(kept.remove("TB_TEST_RING").expect("removed"));
 }
