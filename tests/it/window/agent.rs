@@ -298,6 +298,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label_contains("Iteration 5 of 20");
 
     // The run's changes have a page, where all can be reverted and redone.
+    soon(&mut window, "it's told", |window| window.query_by_label("1 file changed").is_some());
     click_label(&mut window, "1 file changed");
     click_label(&mut window, "Keep: plan.md part 1");
     assert!(window.query_by_label("Keep: plan.md part 1").is_none(), "it is kept");

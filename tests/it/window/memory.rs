@@ -120,7 +120,7 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
     // A deleted entry is gone from its note; undo restores every byte.
     window.get_by_label("Forget: Translate a letter into French").click();
     until(&mut window, "it is gone", |_| !bench.file(LOG).contains("exp_3"));
-    assert_eq!(listed(&mut window), 0);
+    until(&mut window, "it isn't listed", |window| listed(window) == 0);
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |_| bench.file(LOG) == whole);
     until(&mut window, "it is listed", |window| window.query_all_by_label_contains("Experience: ").count() == 1);
@@ -175,7 +175,7 @@ fn what_was_done_lately_is_listed_with_what_was_learned() {
     }
     window.get_by_label("Forget: Read the data").click();
     until(&mut window, "it is gone", |_| !bench.file(path).contains("Read the data"));
-    assert_eq!(listed(&mut window), (1, 0));
+    until(&mut window, "it isn't listed", |window| listed(window) == (1, 0));
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |_| bench.file(path) == whole);
     until(&mut window, "it is listed", |window| shows(window, "Logged: Read the data"));
