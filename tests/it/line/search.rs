@@ -264,7 +264,7 @@ fn related_notes_are_those_of_near_meaning() {
 fn edits_renames_and_deletions_are_followed_beside_an_owner() {
     let house = house();
     let mut owner = house.owner("Cooking/Soup.md");
-    let mut words = ["pomegranate", "persimmon", "tamarind", "rhubarb", "quince"].iter();
+    let mut words = ["pomegranate", "persimmon", "tamarind", "rhubarb", "quince"].into_iter();
     assert_fast("finding an edit", Duration::from_secs(if strict() { 4 } else { 10 }), || {
         let word = words.next().expect("few attempts");
         owner.types(0, 0, &format!("{word} "));

@@ -759,7 +759,7 @@ fn agents() -> Drive {
         (CommandId::AgentTools, "File of tools"),
     ] {
         drive.choose(id);
-        assert!(drive.has(says), "{id}");
+        drive.until(id.title(), |window| window.query_all_by_label(says).next().is_some());
     }
     drive
 }

@@ -74,16 +74,38 @@ fn labels(harness: &Driven) -> String {
 }
 
 /// Steps frames until a condition holds.
-pub(super) fn until(harness: &mut Driven, what: &str, mut done: impl FnMut(&mut Driven) -> bool) {
+pub(super) fn until(harness: &mut Driven, what: &str, done: impl FnMut(&mut Driven) -> bool) {
+    until_by_steps(harness, what, done, |harness| harness.step());
+}
+
+/// The same, where the window takes frames for shorter ones: what it shows for some seconds outlasts the wait for a disk.
+pub(super) fn until_slowly(harness: &mut Driven, what: &str, done: impl FnMut(&mut Driven) -> bool) {
+    until_by_steps(harness, what, done, |harness| step_taking(harness, 0.02));
+}
+
+fn until_by_steps(
+    harness: &mut Driven,
+    what: &str,
+    mut done: impl FnMut(&mut Driven) -> bool,
+    step: impl Fn(&mut Driven),
+) {
     let begun = Instant::now();
     // Long enough for busy machines. A shorter time helps when debugging.
     let patience = std::env::var("TRACEBOOK_PATIENCE").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(300);
     while !done(harness) {
         assert!(begun.elapsed() < Duration::from_secs(patience), "{what}; there is:\n{}", labels(harness));
         std::thread::sleep(Duration::from_millis(10));
-        harness.step();
+        step(harness);
     }
     harness.run();
+}
+
+/// Steps a frame that the window takes for one of this time.
+pub(super) fn step_taking(harness: &mut Driven, seconds: f64) {
+    let time = harness.ctx.input(|input| input.time);
+    harness.input_mut().time = Some(time + seconds);
+    harness.step();
+    harness.input_mut().time = None;
 }
 
 impl Bench {

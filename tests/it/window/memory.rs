@@ -119,8 +119,8 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
 
     // A deleted entry is gone from its note; undo restores every byte.
     window.get_by_label("Forget: Translate a letter into French").click();
-    until(&mut window, "it is gone", |_| !bench.file(LOG).contains("exp_3"));
-    until(&mut window, "it isn't listed", |window| listed(window) == 0);
+    until_slowly(&mut window, "it is gone", |_| !bench.file(LOG).contains("exp_3"));
+    until_slowly(&mut window, "it isn't listed", |window| listed(window) == 0);
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |_| bench.file(LOG) == whole);
     until(&mut window, "it is listed", |window| window.query_all_by_label_contains("Experience: ").count() == 1);
@@ -174,8 +174,8 @@ fn what_was_done_lately_is_listed_with_what_was_learned() {
         assert!(shows(&mut window, fact), "{fact}");
     }
     window.get_by_label("Forget: Read the data").click();
-    until(&mut window, "it is gone", |_| !bench.file(path).contains("Read the data"));
-    until(&mut window, "it isn't listed", |window| listed(window) == (1, 0));
+    until_slowly(&mut window, "it is gone", |_| !bench.file(path).contains("Read the data"));
+    until_slowly(&mut window, "it isn't listed", |window| listed(window) == (1, 0));
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |_| bench.file(path) == whole);
     until(&mut window, "it is listed", |window| shows(window, "Logged: Read the data"));
@@ -250,7 +250,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     window.get_by_label("Export 1 trace").click();
     until(&mut window, "it is written", |window| shows(window, "Saved as "));
     window.get_by_label(&format!("Delete the trace: {goal}")).click();
-    until(&mut window, "it is gone", |window| shows(window, "No traces yet"));
+    until_slowly(&mut window, "it is gone", |window| shows(window, "No traces yet"));
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |window| shows(window, &format!("Trace: {goal}")));
     let import = |window: &mut Driven, text: &str| {
@@ -631,7 +631,7 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     soon(&mut window, "it has ended", ended);
     until(&mut window, "it is on disk", |_| bench.file("tasks/shop.md").contains("- [x] Write the README"));
     window.get_by_label("Give up: Sing").click();
-    until(&mut window, "it is given up", |window| shows(window, "Task sing: Sing, given up"));
+    until_slowly(&mut window, "it is given up", |window| shows(window, "Task sing: Sing, given up"));
     assert!(bench.file("tasks/shop.md").contains("- [-] Sing"));
     window.get_by_label("Undo").click();
     until(&mut window, "it is open again", |window| shows(window, "Task sing: Sing, open"));
