@@ -68,6 +68,19 @@ fn versions_say_who_and_a_part_or_all_of_one_comes_back() {
 }
 
 #[test]
+fn what_comes_after_a_comparison_is_not_overwritten() {
+    let bench = Bench::new(&[("Rain.md", BEFORE)]);
+    let mut window = written(&bench);
+    history(&mut window);
+    let (now, note) = (text(&window).expect("a note"), window.state().note().expect("a note"));
+    // In the frame that the button is pressed in, the comparison is still the old one.
+    window.state_mut().send_command(Command::Edit { note, at: 0, delete: 0, insert: "New.\n\n".to_owned() });
+    window.get_by_label("Restore this version").click_accesskit();
+    window.run();
+    assert_eq!(text(&window), Some(format!("New.\n\n{now}")));
+}
+
+#[test]
 fn commits_are_versions_and_what_git_brings_has_its_author() {
     let bench = Bench::new(&[("Rain.md", "# Rain\n\nIt rains.\n")]);
     commit_all(&bench);

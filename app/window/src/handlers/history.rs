@@ -34,9 +34,11 @@ impl PaneState {
         let Some(PageView::History(page)) = &mut self.view else { return };
         let note = page.note;
         let wishes = page.step(host.session(), ctx.input(|input| input.time));
-        for HistoryAction::Edit(edits, said) in wishes {
+        for HistoryAction::Edit(edits, base, said) in wishes {
             let revision = host.session().note(note).map_or(0, engine::Note::revision);
-            if !host.send(Command::EditAll { note, edits }, notices) {
+            // If the note has changed since it was compared, it's compared again, and the places would be wrong.
+            let is_current = host.session().note(note).is_some_and(|note| note.text() == *base);
+            if !is_current || !host.send(Command::EditAll { note, edits }, notices) {
                 continue;
             }
             notices.toasts.show_with_action(said, "Undo", CommandId::NoteUndo);

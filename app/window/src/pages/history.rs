@@ -45,8 +45,8 @@ enum CompareBase {
 
 /// An action outside the page.
 pub(crate) enum HistoryAction {
-    /// Edits of the note, and the message shown afterwards.
-    Edit(Vec<TextEdit>, &'static str),
+    /// Edits of the note if it has this text, and the message shown afterwards.
+    Edit(Vec<TextEdit>, Arc<str>, &'static str),
 }
 
 /// The last request.
@@ -180,12 +180,11 @@ impl HistoryPage {
 
     /// Restores a part of the comparison to its old text.
     fn bring_back(&mut self, part: usize) {
-        let edits = self.sides.compared().map(|compared| {
-            let TextComparison { old, new, comparison } = &*compared;
-            comparison.parts.get(part).map_or_else(Vec::new, |part| text::diff::revert_part(part, old, new))
-        });
-        if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
-            self.wishes.push(HistoryAction::Edit(edits, "Restored that part."));
+        let Some(compared) = self.sides.compared() else { return };
+        let TextComparison { old, new, comparison } = &*compared;
+        let edits = comparison.parts.get(part).map_or_else(Vec::new, |part| text::diff::revert_part(part, old, new));
+        if !edits.is_empty() {
+            self.wishes.push(HistoryAction::Edit(edits, new.clone(), "Restored that part."));
         }
     }
 
@@ -194,7 +193,7 @@ impl HistoryPage {
         let Some(compared) = self.sides.compared() else { return };
         let edits = text_edit::compute_edits(&compared.new, &compared.old);
         if !edits.is_empty() {
-            self.wishes.push(HistoryAction::Edit(edits, "Restored this version of the note."));
+            self.wishes.push(HistoryAction::Edit(edits, compared.new.clone(), "Restored this version of the note."));
         }
     }
 
