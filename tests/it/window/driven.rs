@@ -48,8 +48,9 @@ pub(super) fn window_on(workspace: &Path, prepare: impl FnOnce(&host::Driver)) -
     prepare(&driver);
     let mut harness = Harness::builder()
         .with_size(egui::vec2(1280.0, 800.0))
-        // Background work may request a frame for each result: many, but not endless.
-        .with_max_steps(1_000)
+        // What works in the background, such as a kernel that starts, has the window drawn until it's done: for long on a
+        // busy machine, but not endlessly.
+        .with_max_steps(20_000)
         // Notes may have any characters; a real window loads glyphs from the system that the bundled fonts lack.
         .allow_missing_glyphs()
         .build_eframe(move |creation| AppWindow::new(&creation.egui_ctx, driver));

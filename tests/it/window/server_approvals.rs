@@ -34,7 +34,7 @@ fn window_on(house: &House) -> Driven {
     };
     let mut harness = Harness::builder()
         .with_size(egui::vec2(1280.0, 800.0))
-        .with_max_steps(1_000)
+        .with_max_steps(20_000)
         .allow_missing_glyphs()
         .build_eframe(move |creation| AppWindow::new(&creation.egui_ctx, driver));
     harness.run_steps(3);
