@@ -241,6 +241,11 @@ fn cells_can_be_run_again_where_variables_were_lost() {
     let bench = Bench::new(&[("a.md", note)]);
     let mut window = bench.opened();
     run_cell(&mut window, 1);
+    // Its variables are saved after its output.
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelStates);
+    until_part(&mut window, "After cell 1, now: ");
+    press(&mut window, NONE, Key::Escape);
     until(&mut window, "all is saved", |window| session(window).is_saved());
     window.into_state().close().expect("all is saved");
     let states = bench.folder.path().join("workspace/states");
