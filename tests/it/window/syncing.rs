@@ -231,9 +231,12 @@ fn a_volume_that_is_shared_no_longer_can_be_shared_again() {
     window.state_mut().send_command(Command::ShareVolume { volume: shared, hub: house.at.clone() });
     until(&mut window, "it is shared", |window| synced(window));
     title(&mut window, CommandId::SyncStatus);
-    click_label(&mut window, "Stop sharing notes");
-    window.get_by_label("Dismiss: notes is no longer shared. Other devices keep their copies.");
-    until(&mut window, "nothing is shared", |window| session(window).sync_status() == engine::SyncStatus::NotShared);
+    window.get_by_label("Stop sharing notes").click();
+    let (says, mut is_told) = ("Dismiss: notes is no longer shared. Other devices keep their copies.", false);
+    until(&mut window, "nothing is shared", |window| {
+        is_told |= window.query_by_label(says).is_some();
+        is_told && session(window).sync_status() == engine::SyncStatus::NotShared
+    });
     until(&mut window, "the page says so", |window| window.query_by_label("Share notes").is_some());
     window.get_by_label("Share notes again").click();
     until(&mut window, "it is shared again", |window| synced(window));
