@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// The maximum wait, generous for a busy machine. Nothing takes this long unless it's broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// The note's initial text.
 const FIRST: &str = "# Alpha\n\nBravo stands here.\n";
 /// The note's path in the volume.

@@ -30,7 +30,7 @@ use crate::program::assert_fast;
 use serde_json::{Value, json};
 
 /// The maximum wait, generous for a busy machine. Nothing takes this long unless it's broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Kernel {
     child: Child,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_tracebook-under-test");
 /// A command that takes longer than this is considered hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A temporary folder with a workspace `W`, which may not exist yet.
 pub(crate) struct House {
@@ -294,12 +294,12 @@ pub(crate) fn finish_within(mut command: Command, input: &[u8], patience: Durati
     Done { code, out, err }
 }
 
-/// Waits up to a minute until a condition holds.
+/// Waits up to two minutes until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < end, "not in a minute: {what}");
+        assert!(Instant::now() < end, "not in two minutes: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
