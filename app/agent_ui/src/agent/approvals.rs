@@ -45,16 +45,16 @@ pub(super) struct ApprovalCards {
     form: FormDraft,
 }
 
-/// Returns whether an approval waits for words of the user, and not for yes or no.
-fn wants_answer(approval: &RunApproval) -> bool {
-    BuiltInTool::AskUser.is_named(&approval.tool) || BuiltInTool::McpForm.is_named(&approval.tool)
+/// Returns whether approvals of this tool wait for words of the user, and not for yes or no.
+pub(super) fn wants_answer(tool: &str) -> bool {
+    BuiltInTool::AskUser.is_named(tool) || BuiltInTool::McpForm.is_named(tool)
 }
 
 /// Returns whether the title ends with an argument, such as a command, which the card shows in full below.
 fn ends_with_argument(approval: &RunApproval) -> bool {
     let title = approval.what.trim_end();
     let mut texts = approval.arguments.values().filter_map(Value::as_str).map(str::trim_end);
-    !wants_answer(approval) && texts.any(|text| !text.is_empty() && title.ends_with(text))
+    !wants_answer(&approval.tool) && texts.any(|text| !text.is_empty() && title.ends_with(text))
 }
 
 /// Builds a decision by the user.
@@ -84,7 +84,7 @@ impl ApprovalDecision {
 /// Allows or denies the first pending approval once; questions and forms can't be answered this way.
 pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
-    let (run, approval) = waiting.find(|(_, approval)| !allowed || !wants_answer(approval))?;
+    let (run, approval) = waiting.find(|(_, approval)| !allowed || !wants_answer(&approval.tool))?;
     Some(decided(run, approval, allowed, DecisionScope::Once, None).command())
 }
 
@@ -137,7 +137,7 @@ impl ApprovalCards {
                     expiry => format!("{} {expiry}", sentence(&reason)),
                 };
                 line(ui, &why, &theme::caption(), colours.muted);
-                if let Some(risk) = risk {
+                if let Some(risk) = risk.filter(|_| !wants_answer(&approval.tool)) {
                     let (label, colour) = risk_text(ui, risk);
                     line(ui, &label, &theme::caption(), colour);
                 }
@@ -161,7 +161,7 @@ impl ApprovalCards {
         });
         let label = format!("The agent waits: {}", approval_text::title(approval));
         set_accessible_name(&shown.response, Role::Group, &label);
-        if free && !wants_answer(approval) && self.edit.is_none() {
+        if free && !wants_answer(&approval.tool) && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
                 actions.push(decided(run.id, approval, true, DecisionScope::Once, None).command());
             } else if key(ui, Key::Backspace, Modifiers::COMMAND) {
@@ -185,6 +185,7 @@ impl ApprovalCards {
         let field = egui::TextEdit::multiline(text)
             .id_salt(("answer", &approval.id))
             .font(theme::small().font)
+            .hint_text(egui::RichText::new("Your answer").color(ThemeColors::of(ui).muted))
             .margin(egui::Margin::symmetric(8, 6))
             .desired_rows(2)
             .desired_width(f32::INFINITY);
