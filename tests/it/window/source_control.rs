@@ -578,6 +578,17 @@ fn changes_are_stashed_applied_and_signed_off() {
     open_page(&mut window);
     click(&mut window, "Stashes");
     wait(&mut window, "Stash all changes");
+    // With the right panel, a small window has room for neither row of controls.
+    window.set_size(egui::vec2(800.0, 600.0));
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+    window.run_steps(8);
+    let right = window.get_by_label("Close this page").rect().right();
+    let stash = window.get_by_label("Stash all changes").rect();
+    assert!(stash.right() <= right, "{stash:?} ends after {right}");
+    window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+    window.set_size(egui::vec2(1280.0, 800.0));
+    window.run_steps(8);
     click(&mut window, "Description of the stash");
     type_text(&mut window, "for later");
     click(&mut window, "Stash all changes");
