@@ -317,6 +317,18 @@ fn a_dialog_that_is_higher_than_the_window_scrolls() {
     }
     press(&mut window, NONE, Key::Enter);
     assert!(window.query_by_label("Cell permissions").is_none(), "the button was pressed");
+    // So do the sections of the settings.
+    go(&mut window, CommandId::AppSettings);
+    let is_last = |window: &Driven| focused(window).filter(|(_, name, _)| name == "Keyboard shortcuts");
+    for _ in 0..20 {
+        if is_last(&window).is_none() {
+            press(&mut window, NONE, Key::Tab);
+        }
+    }
+    let (.., rect) = is_last(&window).expect("the last section has the keyboard");
+    assert!(window.ctx.content_rect().contains_rect(rect), "it's at {rect:?}");
+    press(&mut window, NONE, Key::Enter);
+    window.get_by_role_and_label(Role::Heading, "Keyboard shortcuts");
 }
 
 #[test]
