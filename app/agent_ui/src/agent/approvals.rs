@@ -185,7 +185,7 @@ impl ApprovalCards {
         let field = egui::TextEdit::multiline(text)
             .id_salt(("answer", &approval.id))
             .font(theme::small().font)
-            .hint_text(egui::RichText::new("Your answer").color(ThemeColors::of(ui).muted))
+            .hint_text(egui::RichText::new("Your answer").font(theme::small().font).color(ThemeColors::of(ui).muted))
             .margin(egui::Margin::symmetric(8, 6))
             .desired_rows(2)
             .desired_width(f32::INFINITY);
