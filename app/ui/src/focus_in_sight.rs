@@ -1,5 +1,5 @@
-//! Scrolls the control that gets the keyboard into sight. Tab and arrow keys also lead to controls that are scrolled out
-//! of sight, and egui leaves them there.
+//! Scrolls the control that gets the keyboard into sight. Tab and arrow keys also lead to controls that are scrolled
+//! out of sight, and egui leaves them there.
 
 use eframe::egui;
 use egui::accesskit::{Action, ActionRequest, TreeId};
