@@ -82,7 +82,7 @@ fn schedule_json(id: DocId, one: &Schedule) -> serde_json::Value {
 
 /// Describes a schedule's last outcome.
 fn last_outcome_text(one: &Schedule) -> String {
-    let Some(last) = &one.last else { return "never yet".to_owned() };
+    let Some(last) = &one.last else { return "not run yet".to_owned() };
     format!("{} {}", agents::format_time(last.at.0), last.describe())
 }
 
@@ -98,10 +98,10 @@ fn list_schedules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
             continue;
         }
         let next = match (one.paused, one.next) {
-            (true, _) => "rests".to_owned(),
+            (true, _) => "paused".to_owned(),
             (false, Some(next)) => format!("next {}", agents::format_time(next.0)),
             (false, None) if one.waits_for_event() => "waits".to_owned(),
-            (false, None) => "never again".to_owned(),
+            (false, None) => "no next time".to_owned(),
         };
         let work = one.work.describe();
         let (name, work, last) =

@@ -69,8 +69,10 @@ pub struct DeviceSettings {
     busy: Option<Receiver<anyhow::Result<String>>>,
     /// The result of the last operation.
     said: Option<anyhow::Result<String>>,
-    /// The address or code typed to join.
+    /// The address or code typed to join. It stays until it has paired, so that a slip can be corrected.
     at: String,
+    /// Whether the running operation is a pairing by that code.
+    is_joining: bool,
     /// The device that is about to be revoked.
     doomed: Option<DeviceId>,
     /// Whether the last key of a device whose runs are to be carried out wasn't one.
@@ -186,8 +188,11 @@ impl DeviceSettings {
         };
         let busy = self.busy.as_ref().and_then(ended);
         let offered = self.offered.as_ref().and_then(|offered| ended(&offered.done));
-        if busy.is_some() {
+        if let Some(said) = &busy {
             self.busy = None;
+            if std::mem::take(&mut self.is_joining) && said.is_ok() {
+                self.at.clear();
+            }
         }
         if offered.is_some() {
             self.offered = None;
@@ -216,9 +221,10 @@ impl DeviceSettings {
             None => "Making the code…".to_owned(),
             Some(shown) => {
                 let minutes = (shown.until - now_millis()).max(0) / 60_000 + 1;
+                let unit = if minutes == 1 { "minute" } else { "minutes" };
                 let may = pairing_flow::LAN_PAIRING_RIGHTS.describe();
                 format!(
-                    "On the other device: tracebook pair --code {}. For {minutes} more minutes, once. It {may}.",
+                    "On the other device: tracebook pair --code {}. For {minutes} more {unit}, once. It {may}.",
                     shown.code
                 )
             }
@@ -258,8 +264,9 @@ impl DeviceSettings {
             let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Join with a code");
             let entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
             if ready && (clicked || entered) {
-                let at = std::mem::take(&mut self.at);
-                (self.said, self.busy) = (None, Some(work(ui.ctx(), move || join(&at))));
+                let at = self.at.clone();
+                (self.said, self.is_joining) = (None, true);
+                self.busy = Some(work(ui.ctx(), move || join(&at)));
             }
         });
     }

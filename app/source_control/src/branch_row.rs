@@ -71,7 +71,8 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
     ui.add_space(space::M);
     let Some(typed) = new else { return };
     let mut is_done = false;
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
         let style = theme::small();
         let hint = egui::RichText::new("Name of the new branch").font(style.font.clone());
         let field = egui::TextEdit::singleline(&mut typed.name)
@@ -96,7 +97,6 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
             }
         }
         is_done |= text_button(ui, "Don't create", false).clicked();
-        ui.allocate_exact_size(vec2(0.0, size::MIN_CLICK_HEIGHT), egui::Sense::hover());
     });
     ui.add_space(space::M);
     if is_done {

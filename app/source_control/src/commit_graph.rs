@@ -22,8 +22,8 @@ const MAX_SHOWN_LANES: usize = 10;
 const POINT_RADIUS: f32 = 4.0;
 /// Maximum number of names of branches and tags beside a commit.
 const MAX_SHOWN_NAMES: usize = 3;
-/// Maximum length of such a name in characters.
-const MAX_NAME_CHARS: usize = 24;
+/// Maximum width of such a name, in points.
+const MAX_NAME_WIDTH: f32 = 160.0;
 /// Width of a commit's hash.
 const HASH_WIDTH: f32 = 76.0;
 
@@ -152,7 +152,7 @@ impl CommitGraphView {
             let graph = rect.with_max_x(rect.left() + space::M + LANE_WIDTH * lanes as f32);
             paint_lanes(ui, graph, one, lanes);
             let names = self.names.as_ref().and_then(|(_, names)| names.get(&commit.id));
-            let left = paint_names(ui, pos2(graph.right(), rect.center().y), names.map_or(&[], Vec::as_slice));
+            let left = paint_names(ui, rect.with_min_x(graph.right()), names.map_or(&[], Vec::as_slice));
             paint_commit(ui, rect.with_min_x(left), commit);
         }
         clicked
@@ -214,27 +214,38 @@ fn paint_lanes(ui: &Ui, rect: Rect, row: &GraphRow, lanes: usize) {
     }
 }
 
-/// Paints names of branches and tags. Returns where they end.
-fn paint_names(ui: &Ui, at: Pos2, names: &[String]) -> f32 {
+/// Paints names of branches and tags in the left half of a row, and how many more there are. Returns where they end.
+fn paint_names(ui: &Ui, row: Rect, names: &[String]) -> f32 {
     let colours = ThemeColors::of(ui);
-    let mut left = at.x;
-    let more = names.len().saturating_sub(MAX_SHOWN_NAMES);
-    let shown = names.iter().take(MAX_SHOWN_NAMES).map(|name| match name.char_indices().nth(MAX_NAME_CHARS) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.clone(),
-    });
-    for name in shown.chain((more > 0).then(|| format!("+{more}"))) {
-        let text = text::untrusted_text::escape_line(&name).into_owned();
-        let galley = ui.painter().layout_no_wrap(text, theme::caption().font, colours.accent);
-        let size = galley.size() + vec2(space::M, 4.0);
-        let rect = Rect::from_min_size(pos2(left, at.y - size.y / 2.0), size);
-        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
-        ui.painter().galley(
-            Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min,
-            galley,
-            colours.accent,
+    let lay_out = |name: &str, room: f32| {
+        let style = theme::caption();
+        let mut job = egui::text::LayoutJob::default();
+        job.append(
+            &text::untrusted_text::escape_line(name),
+            0.0,
+            ui::widgets::format(style.font, style.line, colours.accent),
         );
+        job.wrap = egui::text::TextWrapping::truncate_at_width(room.max(0.0));
+        ui.fonts_mut(|fonts| fonts.layout_job(job))
+    };
+    let half = row.center().x;
+    let mut left = row.left();
+    for (place, name) in names.iter().enumerate() {
+        let room = half - left - space::M;
+        let mut galley = lay_out(name, MAX_NAME_WIDTH.min(room));
+        let is_last = place == MAX_SHOWN_NAMES || (place > 0 && room < MAX_NAME_WIDTH && galley.elided);
+        if is_last {
+            galley = lay_out(&format!("+{}", names.len() - place), f32::INFINITY);
+        }
+        let size = galley.size() + vec2(space::M, 4.0);
+        let rect = Rect::from_min_size(pos2(left, row.center().y - size.y / 2.0), size);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+        let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
+        ui.painter().galley(at, galley, colours.accent);
         left = rect.right() + space::XS;
+        if is_last {
+            break;
+        }
     }
     left
 }

@@ -36,6 +36,8 @@ use ui::{empty_state, setting_rows};
 
 /// Maximum length of a branch's name in labels, in characters.
 const MAX_BRANCH_LABEL_CHARS: usize = 24;
+/// Width of a switch.
+const SWITCH_WIDTH: f32 = 40.0;
 /// Maximum number of volumes to choose from.
 const MAX_LISTED_VOLUMES: usize = 12;
 
@@ -431,15 +433,18 @@ impl PageScene<'_> {
     }
 }
 
-/// Draws a switch with its name at the right.
+/// Draws a switch with its name at the right, in the same line of a row that wraps.
 fn labeled_switch(ui: &mut Ui, name: &str, is_on: &mut bool) {
-    if setting_rows::toggle_switch(ui, name, *is_on) {
-        *is_on = !*is_on;
-    }
     let colour = ThemeColors::of(ui).muted;
     let galley = ui.painter().layout_no_wrap(name.to_owned(), theme::caption().font, colour);
-    let (rect, _) = ui.allocate_exact_size(vec2(galley.size().x + space::S, size::MIN_CLICK_HEIGHT), Sense::hover());
-    ui.painter().galley(pos2(rect.left(), rect.center().y - galley.size().y / 2.0), galley, colour);
+    let wanted = vec2(SWITCH_WIDTH + space::S + galley.size().x + space::S, size::MIN_CLICK_HEIGHT);
+    let (rect, _) = ui.allocate_exact_size(wanted, Sense::hover());
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("switch", name)));
+    if setting_rows::toggle_switch(&mut child, name, *is_on) {
+        *is_on = !*is_on;
+    }
+    let at = pos2(rect.left() + SWITCH_WIDTH + space::S, rect.center().y - galley.size().y / 2.0);
+    ui.painter().galley(at, galley, colour);
 }
 
 /// Draws what stopped halfway, with buttons to end it.

@@ -2,7 +2,7 @@
 
 use super::diff_list::DiffList;
 use super::{PageScene, begin, note_line, section};
-use eframe::egui::Ui;
+use eframe::egui::{Ui, vec2};
 use host::source_control::{DiffTarget, GitRequest};
 use notebook::actions::PageAction;
 use ui::icons;
@@ -21,7 +21,8 @@ pub(crate) fn show(
 ) {
     section(ui, &format!("Stashes ({})", scene.status.stashes.len()), &[]);
     if scene.can_change() && !scene.status.changes.is_empty() {
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
             text_field(ui, message, "Description of the stash", 240.0);
             if text_button(ui, "Stash all changes", true).clicked() {
                 begin(actions, scene.volume, GitRequest::StashPush(std::mem::take(message)));

@@ -2,16 +2,45 @@
 
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use crate::widgets::{
-    append_text, format, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
-    text_button_width,
+    append_text, floating_frame, format, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name,
+    text_button, text_button_width,
 };
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Id, Ui, vec2};
+use egui::{Align2, Color32, Id, Margin, Modal, ScrollArea, Ui, vec2};
 use text::untrusted_text;
 
 /// Name of the field that has the keyboard when a dialog opens, for [`Id::unique`].
 pub const FIELD_ID: &str = "dialog field";
+
+/// Room above and below the content of a dialog in which focus rings are painted, in points.
+const RING_MARGIN: i8 = 4;
+
+/// Draws a dialog over the window, a fifth from its top. It scrolls where the window is too low for it, as in a small
+/// window or with large text. Returns what `add` returns, and whether the user clicked beside the dialog.
+pub fn show_dialog<R>(
+    ctx: &egui::Context,
+    name: &str,
+    width: f32,
+    (colours, is_dark): (&ThemeColors, bool),
+    add: impl FnOnce(&mut Ui) -> R,
+) -> (R, bool) {
+    let (screen, id) = (ctx.content_rect(), Id::unique(name));
+    let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
+    let width = width.min(screen.width() - 2.0 * space::L);
+    let response = Modal::new(id)
+        .area(area)
+        .backdrop_color(Color32::from_black_alpha(if is_dark { 90 } else { 30 }))
+        .frame(floating_frame(colours, is_dark).inner_margin(Margin::symmetric(24, 24 - RING_MARGIN)))
+        .show(ctx, |ui| {
+            ui.set_width(width - 2.0 * space::XL);
+            // The dialog may be higher than when it was last drawn.
+            ui.set_max_height(screen.height() - 2.0 * space::XL - 2.0 * space::S);
+            let area = ScrollArea::vertical().id_salt("dialog").content_margin(Margin::symmetric(0, RING_MARGIN));
+            area.show(ui, add).inner
+        });
+    (response.inner, response.backdrop_response.clicked())
+}
 
 /// Draws a dialog's title.
 pub fn head(ui: &mut Ui, text: &str) {

@@ -4,6 +4,7 @@ pub mod command_menu;
 pub mod dialog_parts;
 pub mod empty_state;
 pub mod fallback_fonts;
+pub mod focus_in_sight;
 pub mod force_layout;
 pub mod fuzzy;
 pub mod icons;

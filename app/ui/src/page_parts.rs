@@ -118,18 +118,18 @@ pub fn section<'a>(ui: &mut Ui, title: &str, buttons: &[&'a str]) -> Option<&'a 
     clicked
 }
 
-/// Draws a line of text with an icon.
+/// Draws text with an icon, in as many lines as it needs.
 pub fn note_line(ui: &mut Ui, icon: &str, text: &str) {
     let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
-    let at = pos2(rect.left() + 8.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colours.muted);
-    let at = pos2(rect.left() + space::XL, rect.center().y - 10.0);
     let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = (ui.available_width() - space::XL).max(80.0);
     append_text(&mut job, text, &theme::small(), colours.muted);
-    job.wrap = egui::text::TextWrapping::truncate_at_width((rect.width() - space::XL).max(0.0));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
-    ui.painter().galley(at, galley, colours.muted);
+    let height = (galley.size().y + 2.0 * space::XS).max(size::MIN_CLICK_HEIGHT);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
+    let at = pos2(rect.left() + 8.0, rect.top() + size::MIN_CLICK_HEIGHT / 2.0);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colours.muted);
+    ui.painter().galley(pos2(rect.left() + space::XL, rect.top() + space::XS), galley, colours.muted);
     set_accessible_name(&response, Role::Label, text);
 }
 

@@ -53,6 +53,7 @@ impl AppWindow {
         theme::install_theme(ctx);
         let unshown_scripts = ui::fallback_fonts::install_fallback_fonts(ctx);
         ctx.add_plugin(editor::input_order::InputOrder::default());
+        ctx.add_plugin(ui::focus_in_sight::FocusInSight::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
         ctx.add_plugin(editor::assets::AssetCache::default());
         ctx.add_plugin(figure::FigureCache::default());

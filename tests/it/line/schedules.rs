@@ -43,7 +43,7 @@ fn a_schedule_is_made_begun_paused_and_removed() {
     house.run(&["schedule", "run", "consolidate-memory"]).good();
     assert!(house.path("notes/memory/long_term/patterns.md").exists());
     house.run(&["schedule", "pause", "write"]).good();
-    assert!(house.run(&["schedule"]).good().text().contains("rests"));
+    assert!(house.run(&["schedule"]).good().text().contains("paused"));
     house.run(&["schedule", "remove", "write"]).good();
     assert_eq!(house.run(&["schedule", "--json"]).good().lines().len(), 2);
 

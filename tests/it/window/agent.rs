@@ -278,6 +278,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
         run(&window).approvals.iter().find(|approval| approval.tool == "shell").and_then(|it| it.decision.clone());
     let arguments = decided.and_then(|decision| decision.arguments).expect("they were changed");
     assert_eq!(arguments["command"], "cat plan.md");
+    soon(&mut window, "it's no approval", |window| shows(window, "Waiting for your answer"));
     window.get_by_label("Answer to the agent").focus();
     window.run_steps(3);
     type_text(&mut window, "The north one");

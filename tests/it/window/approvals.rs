@@ -45,6 +45,34 @@ fn a_press_on_one_approval_never_counts_for_the_next() {
     soon(&mut window, "the second is decided", |window| run(window).pending().count() == 0);
 }
 
+#[test]
+fn a_long_command_leaves_its_buttons_in_sight() {
+    let command = format!("echo first\n{}", "echo a long line\n".repeat(60));
+    let called = command.clone();
+    let (address, _) = model(move |turn, _| match turn {
+        0 => (String::new(), vec![("shell", json!({ "command": called }))]),
+        _ => ("Done.".to_owned(), Vec::new()),
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "do it");
+    soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run in the sandbox: echo first"));
+    window.run_steps(5);
+    let screen = window.ctx.content_rect();
+    for control in ["Allow", "Deny", "Message to the agent"] {
+        let rect = window.get_by_label(control).rect();
+        assert!(screen.contains_rect(rect), "{control} is at {rect:?}");
+    }
+    // The text of the command has the room that is painted for it.
+    let above = window.get_by_label_contains("Risk: ").rect().bottom();
+    let below = window.get_by_label_contains("Scroll to read them all").rect().top();
+    assert!(below - above >= 160.0, "from {above} to {below}");
+    // A screen reader, and who scrolls, gets all of it.
+    assert!(shows(&mut window, command.trim_end()));
+    window.get_by_label("Deny").click();
+    soon(&mut window, "it isn't said to have failed", |window| shows(window, "shell  echo first, denied"));
+}
+
 /// A card says how much harm a call can do, and the page of tools says it of all.
 #[test]
 fn the_risk_of_a_call_is_shown_before_it_is_allowed() {

@@ -3,6 +3,7 @@
 
 use super::agent::{ask, asked, ended, model, shows, soon};
 use super::*;
+use egui_kittest::kittest::NodeT;
 
 fn panel(bench: &Bench) -> Driven {
     let mut window = bench.opened();
@@ -46,8 +47,18 @@ fn a_model_is_connected_by_its_address_and_switched() {
     window.get_by_label("Base URL").focus();
     window.run();
     type_text(&mut window, "http://127.0.0.1:1");
+    const KEY: &str = "API key, if it needs one";
+    window.get_by_label(KEY).focus();
+    window.run();
+    type_text(&mut window, "sk-typed");
     click(&mut window, "Connect");
     until(&mut window, "it says why not", |window| shows(window, "127.0.0.1:1 cannot be reached"));
+    let hidden = window.get_by_label(KEY).accesskit_node().value().unwrap_or_default();
+    assert_eq!(hidden.chars().count(), 8, "the key needn't be pasted again");
+    window.get_by_label(KEY).focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    press(&mut window, NONE, Key::Delete);
     window.get_by_label("Base URL").focus();
     window.run();
     press(&mut window, CTRL, Key::A);

@@ -79,6 +79,13 @@ fn a_package_is_found_looked_at_installed_updated_and_removed() {
     window.run();
     assert!(has(&window, "You read logbooks."));
     pictured(&mut window, "packages-shown");
+    // What the user decides about is shown in full in a small window, too.
+    window.set_size(egui::vec2(800.0, 600.0));
+    window.run();
+    let hash = window.get_by_label_contains("Hash ").rect();
+    assert!(hash.height() > 40.0, "its letters take more than a line: {hash:?}");
+    window.set_size(egui::vec2(1280.0, 800.0));
+    window.run();
     assert!(!workspace.join("agents").exists(), "nothing is installed that is only looked at");
 
     // Exactly what was shown is installed, whatever its source has by now.

@@ -276,6 +276,62 @@ fn tab_stays_in_what_floats() {
 }
 
 #[test]
+fn what_has_the_keyboard_is_scrolled_into_sight() {
+    let (_bench, mut window) = opened();
+    window.set_size(egui::vec2(800.0, 600.0));
+    go(&mut window, CommandId::AppSettings);
+    window.get_by_role_and_label(Role::Tab, "Notes and files").click();
+    window.run();
+    let place = |window: &Driven, id| window.ctx.viewport(|view| view.prev_pass.widgets.get(id).copied());
+    let (mut before, mut has_scrolled) = (Vec::new(), false);
+    for _ in 0..60 {
+        press(&mut window, NONE, Key::Tab);
+        let Some(id) = window.ctx.memory(|memory| memory.focused()) else { continue };
+        let (whole, seen) = place(&window, id).map(|it| (it.rect, it.interact_rect.expand(1.0))).expect("it's drawn");
+        let is_in_sight = seen.top() <= whole.top() && whole.bottom() <= seen.bottom();
+        assert!(is_in_sight, "{seen:?} of {whole:?}, {:?}", focused(&window));
+        let has_moved = |(id, top): &(egui::Id, f32)| place(&window, *id).is_some_and(|it| it.rect.top() < top - 40.0);
+        has_scrolled |= before.iter().any(has_moved);
+        before.push((id, whole.top()));
+    }
+    assert!(has_scrolled, "all of the page was in sight from the start");
+}
+
+#[test]
+fn a_dialog_that_is_higher_than_the_window_scrolls() {
+    let (_bench, mut window) = opened();
+    // What a screen of 1280 by 720 has at twice the size.
+    window.set_size(egui::vec2(640.0, 360.0));
+    go(&mut window, CommandId::KernelGrant);
+    for button in ["Grant", "Cancel"] {
+        let mut found = None;
+        for _ in 0..8 {
+            press(&mut window, NONE, Key::Tab);
+            found = focused(&window).filter(|(_, name, _)| name == button);
+            if found.is_some() {
+                break;
+            }
+        }
+        let (.., rect) = found.expect(button);
+        assert!(window.ctx.content_rect().contains_rect(rect), "{button} is at {rect:?}");
+    }
+    press(&mut window, NONE, Key::Enter);
+    assert!(window.query_by_label("Cell permissions").is_none(), "the button was pressed");
+    // So do the sections of the settings.
+    go(&mut window, CommandId::AppSettings);
+    let is_last = |window: &Driven| focused(window).filter(|(_, name, _)| name == "Keyboard shortcuts");
+    for _ in 0..20 {
+        if is_last(&window).is_none() {
+            press(&mut window, NONE, Key::Tab);
+        }
+    }
+    let (.., rect) = is_last(&window).expect("the last section has the keyboard");
+    assert!(window.ctx.content_rect().contains_rect(rect), "it's at {rect:?}");
+    press(&mut window, NONE, Key::Enter);
+    window.get_by_role_and_label(Role::Heading, "Keyboard shortcuts");
+}
+
+#[test]
 fn the_edge_between_panes_has_a_name_and_moves_by_keys() {
     let (_bench, mut window) = opened();
     press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);

@@ -57,6 +57,19 @@ fn results_by_note_stay_while_the_note_is_edited() {
 }
 
 #[test]
+fn the_note_of_that_name_is_the_first_group() {
+    let often = "# Rainfall\n\nrain rain rain\n\n## More rain\n\nrain rain rain rain\n\n## Again rain\n\nrain rain\n";
+    let bench = Bench::new(&[
+        ("Rain.md", "# Rain\n\nIt fell on the roof for days, and nobody went out until it was over at last.\n"),
+        ("Rainfall.md", often),
+    ]);
+    let mut window = bench.opened();
+    search(&mut window, "rain");
+    until(&mut window, "both are found", |window| groups(window).len() == 2);
+    assert!(groups(&window)[0].starts_with("Rain, "), "{:?}", groups(&window));
+}
+
+#[test]
 fn results_of_the_overlay_are_kept_in_the_panel() {
     let bench = files();
     let mut window = bench.opened();

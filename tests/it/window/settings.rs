@@ -461,6 +461,8 @@ fn devices_have_a_page_and_a_slip_is_told() {
     type_text(&mut window, "12-34");
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "it is told", |window| window.query_by_label_contains("a code has eight digits").is_some());
+    let typed = window.get_by_label("Join with a code").accesskit_node().value();
+    assert_eq!(typed.as_deref(), Some("12-34"), "a slip can be corrected");
 }
 
 /// Saves screenshots of the settings for people to look at.

@@ -410,6 +410,9 @@ fn the_history_is_a_graph_and_a_commit_shows_its_changes() {
     let bench = Bench::new(&[("One.md", "one\n")]);
     import_history(&bench, 25);
     git(&bench.notes(), &["tag", "v1", "main~3"]);
+    for branch in ["one", "two", "three"] {
+        git(&bench.notes(), &["branch", &format!("feature/the-long-name-of-branch-{branch}")]);
+    }
     let mut window = bench.opened();
     open_page(&mut window);
     click(&mut window, "History");
@@ -427,6 +430,18 @@ fn the_history_is_a_graph_and_a_commit_shows_its_changes() {
     wait(&mut window, "Change 22, by Ada");
     row(&mut window, "Change 24, by Ada");
     assert!(!has(&window, "-Change 23"), "it's folded again");
+    // Long names of branches leave room for the commit in a small window, too.
+    window.set_size(egui::vec2(800.0, 600.0));
+    window.run();
+    let id = git(&bench.notes(), &["rev-parse", "main"]);
+    let commit = window.get_by_label_contains("Change 25, by Ada").rect();
+    let hash = window.output().shapes.iter().find_map(|clipped| match &clipped.shape {
+        egui::Shape::Text(shape) if shape.galley.text() == &id[..8] => Some(shape.pos.x),
+        _ => None,
+    });
+    assert!(hash.is_some_and(|x| x < commit.center().x + 60.0), "{hash:?} in {commit:?}");
+    window.set_size(egui::vec2(1280.0, 800.0));
+    window.run();
     // A new commit of another program comes in.
     git(
         &bench.notes(),
@@ -563,6 +578,17 @@ fn changes_are_stashed_applied_and_signed_off() {
     open_page(&mut window);
     click(&mut window, "Stashes");
     wait(&mut window, "Stash all changes");
+    // With the right panel, a small window has room for neither row of controls.
+    window.set_size(egui::vec2(800.0, 600.0));
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+    window.run_steps(8);
+    let right = window.get_by_label("Close this page").rect().right();
+    let stash = window.get_by_label("Stash all changes").rect();
+    assert!(stash.right() <= right, "{stash:?} ends after {right}");
+    window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+    window.set_size(egui::vec2(1280.0, 800.0));
+    window.run_steps(8);
     click(&mut window, "Description of the stash");
     type_text(&mut window, "for later");
     click(&mut window, "Stash all changes");

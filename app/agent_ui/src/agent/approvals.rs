@@ -22,6 +22,8 @@ use ui::widgets::{paint_clipped_text, set_accessible_name, stable_part, text_but
 
 /// Maximum height of a request without scrolling.
 const MAX_REQUEST_HEIGHT: f32 = 160.0;
+/// Maximum number of lines of a title that ends with what is shown in full below it.
+const MAX_TITLE_ROWS: usize = 3;
 /// How often the remaining time of an approval is updated.
 pub(super) const EXPIRY_REFRESH_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 /// Scopes of a lasting permission, with their labels.
@@ -43,9 +45,16 @@ pub(super) struct ApprovalCards {
     form: FormDraft,
 }
 
-/// Returns whether an approval waits for words of the user, and not for yes or no.
-fn wants_answer(approval: &RunApproval) -> bool {
-    BuiltInTool::AskUser.is_named(&approval.tool) || BuiltInTool::McpForm.is_named(&approval.tool)
+/// Returns whether approvals of this tool wait for words of the user, and not for yes or no.
+pub(super) fn wants_answer(tool: &str) -> bool {
+    BuiltInTool::AskUser.is_named(tool) || BuiltInTool::McpForm.is_named(tool)
+}
+
+/// Returns whether the title ends with an argument, such as a command, which the card shows in full below.
+fn ends_with_argument(approval: &RunApproval) -> bool {
+    let title = approval.what.trim_end();
+    let mut texts = approval.arguments.values().filter_map(Value::as_str).map(str::trim_end);
+    !wants_answer(&approval.tool) && texts.any(|text| !text.is_empty() && title.ends_with(text))
 }
 
 /// Builds a decision by the user.
@@ -75,7 +84,7 @@ impl ApprovalDecision {
 /// Allows or denies the first pending approval once; questions and forms can't be answered this way.
 pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
-    let (run, approval) = waiting.find(|(_, approval)| !allowed || !wants_answer(approval))?;
+    let (run, approval) = waiting.find(|(_, approval)| !allowed || !wants_answer(&approval.tool))?;
     Some(decided(run, approval, allowed, DecisionScope::Once, None).command())
 }
 
@@ -115,7 +124,8 @@ impl ApprovalCards {
                 ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
                 let count = waiting.len();
                 let more = if count > 1 { format!("1 of {count}") } else { String::new() };
-                title(ui, &approval_text::title(approval), &more);
+                let rows = if ends_with_argument(approval) { MAX_TITLE_ROWS } else { usize::MAX };
+                title(ui, &approval_text::title(approval), &more, rows);
                 let risk = self.tool_risk(session, approval);
                 // A reason that only names the risk says what the line below does.
                 let is_risk = risk.is_some_and(|risk| approval.reason == agent::policy::risk_reason(risk));
@@ -127,7 +137,7 @@ impl ApprovalCards {
                     expiry => format!("{} {expiry}", sentence(&reason)),
                 };
                 line(ui, &why, &theme::caption(), colours.muted);
-                if let Some(risk) = risk {
+                if let Some(risk) = risk.filter(|_| !wants_answer(&approval.tool)) {
                     let (label, colour) = risk_text(ui, risk);
                     line(ui, &label, &theme::caption(), colour);
                 }
@@ -151,7 +161,7 @@ impl ApprovalCards {
         });
         let label = format!("The agent waits: {}", approval_text::title(approval));
         set_accessible_name(&shown.response, Role::Group, &label);
-        if free && !wants_answer(approval) && self.edit.is_none() {
+        if free && !wants_answer(&approval.tool) && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
                 actions.push(decided(run.id, approval, true, DecisionScope::Once, None).command());
             } else if key(ui, Key::Backspace, Modifiers::COMMAND) {
@@ -175,6 +185,7 @@ impl ApprovalCards {
         let field = egui::TextEdit::multiline(text)
             .id_salt(("answer", &approval.id))
             .font(theme::small().font)
+            .hint_text(egui::RichText::new("Your answer").font(theme::small().font).color(ThemeColors::of(ui).muted))
             .margin(egui::Margin::symmetric(8, 6))
             .desired_rows(2)
             .desired_width(f32::INFINITY);
@@ -268,9 +279,12 @@ pub(super) fn show_request_text(ui: &mut Ui, text: &str) {
     let width = ui.available_width();
     let height = markdown_view::height_in_full(ui, width, text) + 2.0 * space::XS;
     let area = ui.available_rect_before_wrap();
-    let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_REQUEST_HEIGHT)));
+    let shown_height = height.min(MAX_REQUEST_HEIGHT);
+    let ground = egui::Rect::from_min_size(area.min, vec2(width, shown_height));
     ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
-    egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
+    // The footer around it scrolls, too, and would give it less.
+    let scroll = egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT);
+    scroll.min_scrolled_height(shown_height).show(ui, |ui| {
         let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
         markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, text);
         set_accessible_name(&response, Role::Label, text);
@@ -327,8 +341,8 @@ pub(super) fn sentence(text: &str) -> String {
     format!("{first}{rest}{stop}")
 }
 
-/// Draws the title of a card, with how many there are.
-pub(super) fn title(ui: &mut Ui, text: &str, more: &str) {
+/// Draws the title of a card in at most this many lines, with how many cards there are.
+pub(super) fn title(ui: &mut Ui, text: &str, more: &str, max_rows: usize) {
     let colours = ThemeColors::of(ui);
     ui.horizontal_top(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(20.0, 20.0), Sense::hover());
@@ -341,7 +355,7 @@ pub(super) fn title(ui: &mut Ui, text: &str, more: &str) {
         );
         let room = ui.available_width() - if more.is_empty() { 0.0 } else { 56.0 };
         let mut job = egui::text::LayoutJob::default();
-        job.wrap.max_width = room;
+        (job.wrap.max_width, job.wrap.max_rows) = (room, max_rows);
         let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
         job.append(&untrusted_text::escape_line(text), 0.0, ui::widgets::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
@@ -356,7 +370,6 @@ pub(super) fn title(ui: &mut Ui, text: &str, more: &str) {
     });
 }
 
-/// Draws wrapped text.
 /// Returns the risk of a tool as text, and its color.
 pub(super) fn risk_text(ui: &Ui, risk: ToolRisk) -> (String, egui::Color32) {
     let colours = ThemeColors::of(ui);
@@ -368,6 +381,7 @@ pub(super) fn risk_text(ui: &Ui, risk: ToolRisk) -> (String, egui::Color32) {
     (format!("Risk: {}", if risk == ToolRisk::None { "none" } else { agent::policy::risk_label(risk) }), colour)
 }
 
+/// Draws wrapped text.
 pub(super) fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();

@@ -201,6 +201,8 @@ impl ModelConnection {
         match result {
             ConnectionResult::Tested(provider, Ok(report)) => {
                 self.trouble = None;
+                // It stays in its field only while it may have to be corrected.
+                self.key.clear();
                 let models = report.models.unwrap_or_default();
                 let usual = model_setup::provider_kind(&provider.name).map_or("", |kind| kind.model);
                 let listed = models.iter().any(|model| model == usual) || models.is_empty();
@@ -303,7 +305,7 @@ impl ModelConnection {
         if self.show_test_buttons(ui, sent, !self.key.trim().is_empty())
             && let Some(kind) = provider
         {
-            match SecretValue::new(std::mem::take(&mut self.key)) {
+            match SecretValue::new(self.key.clone()) {
                 Ok(key) => self.test(ui.ctx(), NewProvider::of_kind(kind, Some(key))),
                 Err(error) => self.trouble = Some(ui::text::sentence(&error.to_string())),
             }
@@ -318,7 +320,7 @@ impl ModelConnection {
         let sent = field(ui, names, &mut self.key, true, false) || sent;
         paragraph(ui, "Any server that speaks like OpenAI, or Ollama.", ThemeColors::of(ui).muted);
         if self.show_test_buttons(ui, sent, !self.address.trim().is_empty()) {
-            let key = std::mem::take(&mut self.key);
+            let key = self.key.clone();
             let key = if key.trim().is_empty() { Ok(None) } else { SecretValue::new(key).map(Some) };
             let provider = key.map_err(anyhow::Error::from).and_then(|key| NewProvider::at_address(&self.address, key));
             match provider {

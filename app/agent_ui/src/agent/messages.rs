@@ -4,7 +4,7 @@
 use super::changes::changed_files_label;
 use super::markdown_view::{self, MarkdownLayoutCache, MarkdownView};
 use super::message_foot::{answer_foot, user_foot};
-use super::{labels, phases, tool_icons};
+use super::{approvals, labels, phases, tool_icons};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
@@ -12,7 +12,7 @@ use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
 use engine::{AgentRun, AgentSession, CallPhase, Command, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use store::{DocId, MessageId, MessageRole, SessionMessage, StepKind, ToolCall};
+use store::{DecisionRecord, DocId, MessageId, MessageRole, SessionMessage, StepKind, ToolCall};
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -432,8 +432,11 @@ impl MessageList {
                 }
                 (None, false, _) => "Writing…".to_owned(),
             },
-            None if run.pending().next().is_some() => "Waiting for your approval".to_owned(),
-            None => "Working…".to_owned(),
+            None => match run.pending().next() {
+                Some(approval) if approvals::wants_answer(&approval.tool) => "Waiting for your answer".to_owned(),
+                Some(_) => "Waiting for your approval".to_owned(),
+                None => "Working…".to_owned(),
+            },
         };
         let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::MIN_CLICK_HEIGHT));
         let response = ui.interact(line, Id::unique("agent running"), Sense::hover());
@@ -608,14 +611,19 @@ fn diff_preview(session: &AgentSession, call: &ToolCall, result: Option<MessageI
     Some(shown.join("\n")).filter(|text| !text.is_empty())
 }
 
+/// Returns the decision about a call that needed approval.
+fn decision<'a>(agents: &'a RunsState, call: &ToolCall, run: Option<DocId>) -> Option<&'a DecisionRecord> {
+    let run = agents.run(run?)?;
+    run.approvals.iter().rev().find(|approval| approval.call_id() == call.id)?.decision.as_ref()
+}
+
 /// Returns the arguments that the user approved instead of the requested ones.
 fn approved<'a>(
     agents: &'a RunsState,
     call: &ToolCall,
     run: Option<DocId>,
 ) -> Option<&'a serde_json::Map<String, serde_json::Value>> {
-    let run = agents.run(run?)?;
-    run.approvals.iter().rev().find(|approval| approval.call_id() == call.id)?.decision.as_ref()?.arguments.as_ref()
+    decision(agents, call, run)?.arguments.as_ref()
 }
 
 /// Returns a call's state, and a label with the time it took.
@@ -626,13 +634,18 @@ fn tool_call_state(
     result: Option<MessageId>,
     run: Option<DocId>,
 ) -> (ToolCallState, String) {
+    let is_denied = decision(agents, call, run).is_some_and(|decision| !decision.allowed);
     let run = run.and_then(|run| agents.run(run));
     if let Some(message) = result.and_then(|id| session.tree().get(id)) {
         let of_call =
             |kind: &StepKind| matches!(kind, StepKind::ToolResult { tool_call_id, .. } if *tool_call_id == call.id);
         let step = run.and_then(|run| run.steps.iter().rev().find(|step| of_call(&step.kind)));
         let took = step.and_then(|step| step.duration).map(labels::duration_label).unwrap_or_default();
-        return (if message.error.is_some() { ToolCallState::Failed } else { ToolCallState::Done }, took);
+        return match (&message.error, is_denied) {
+            (None, _) => (ToolCallState::Done, took),
+            (Some(_), true) => (ToolCallState::Denied, String::new()),
+            (Some(_), false) => (ToolCallState::Failed, took),
+        };
     }
     let phase =
         run.and_then(|run| run.calls.iter().find(|pending| pending.call.id == call.id)).map(|pending| &pending.phase);
@@ -651,6 +664,7 @@ enum ToolCallState {
     Runs,
     Done,
     Failed,
+    Denied,
 }
 
 #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
@@ -667,12 +681,16 @@ fn call_line(
 ) -> bool {
     let colours = ThemeColors::of(ui);
     let (stands, took) = tool_call_state(agents, session, call, result, run);
+    let wants_answer = approvals::wants_answer(&call.name);
     let (icon, colour, word) = match stands {
+        ToolCallState::Asks if wants_answer => (icons::QUESTION, colours.warn, "needs an answer"),
         ToolCallState::Asks => (icons::QUESTION, colours.warn, "needs approval"),
         ToolCallState::Waits => (icons::HOURGLASS, colours.muted, "waiting"),
         ToolCallState::Runs => (icons::SPINNER, colours.tool, "running"),
         ToolCallState::Done => (tool_icons::tool_icon(&call.name), colours.tool, "done"),
         ToolCallState::Failed => (icons::X_CIRCLE, colours.bad, "failed"),
+        ToolCallState::Denied if wants_answer => (icons::X_CIRCLE, colours.muted, "not answered"),
+        ToolCallState::Denied => (icons::X_CIRCLE, colours.muted, "denied"),
     };
     let about = labels::call_summary(approved(agents, call, run).unwrap_or(&call.arguments));
     let title = if about.is_empty() { call.name.clone() } else { format!("{}  {about}", call.name) };

@@ -42,7 +42,7 @@ pub(super) fn show_program_request(ui: &mut Ui, waiting: &[ProgramApproval]) -> 
             ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
             let count = waiting.len();
             let more = if count > 1 { format!("1 of {count}") } else { String::new() };
-            approvals::title(ui, &title, &more);
+            approvals::title(ui, &title, &more, usize::MAX);
             let left = request.expires.saturating_sub(jiff::Timestamp::now().as_millisecond());
             ui.ctx().request_repaint_after(approvals::EXPIRY_REFRESH_INTERVAL);
             let why = approvals::sentence(&untrusted_text::escape_line(&request.reason));

@@ -160,6 +160,10 @@ impl SchedulesPage {
             (1, None) => return actions.push(PanelAction::Say("No note is open.".to_owned())),
             _ => ScheduledWork::Consolidate,
         };
+        if let Some((_, Err(why))) = &self.next {
+            // What was typed stays, to be corrected.
+            return actions.push(PanelAction::Say(why.to_string()));
+        }
         if let Some(what) = self.build_schedule(session, note, work) {
             self.goal.clear();
             let schedule = DocId::random(rand::random());
@@ -192,15 +196,15 @@ impl SchedulesPage {
 fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, actions: &mut Vec<PanelAction>) {
     let colours = ThemeColors::of(ui);
     let next = match (one.paused, one.next) {
-        (true, _) => "rests".to_owned(),
+        (true, _) => "paused".to_owned(),
         (false, Some(next)) => format!("next {}", minute(next)),
         (false, None) if one.waits_for_event() => "starts at its event".to_owned(),
-        (false, None) => "never again".to_owned(),
+        (false, None) => "no next time".to_owned(),
     };
     let last = one
         .last
         .as_ref()
-        .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.describe()));
+        .map_or_else(|| "not run yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.describe()));
     let project = session.volume(one.volume).map_or("a closed project", |volume| volume.name.as_str());
     let about = format!("{}  ·  {next}  ·  {last}  ·  {project}", one.when_text());
     let words = ui::text::sentence(&one.work.describe());

@@ -61,9 +61,15 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::KernelReceive => &["restore variables", "fetch variables", "take over variables"],
         CommandId::KernelForks => &["branch variables", "compare variables", "adopt fork", "switch fork"],
         CommandId::KernelPackages => &["install package", "pip install", "requirements", "dependencies"],
-        CommandId::KernelChoose => {
-            &["select interpreter", "python environment", "jupyter kernel", "change kernel", "venv"]
-        }
+        CommandId::KernelChoose => &[
+            "select interpreter",
+            "choose an interpreter",
+            "install science",
+            "python environment",
+            "jupyter kernel",
+            "change kernel",
+            "venv",
+        ],
         CommandId::KernelGrant => &["grant", "allow network", "sandbox", "file access"],
         CommandId::CellBelow => &["new cell", "add cell", "code block"],
         CommandId::CellAbove => &["new cell above", "add cell above"],

@@ -12,7 +12,7 @@ use crate::overlays::open_repository_form::OpenRepositoryForm;
 use crate::overlays::python_setup_form::PythonSetupForm;
 use crate::overlays::science_pack_form::SciencePackForm;
 use eframe::egui;
-use egui::{Align2, Id, Modal, Ui, vec2};
+use egui::{Id, Ui};
 use export::ExportScope;
 use notebook::actions::ExportCommand;
 use notebook::outputs::OutputFile;
@@ -20,9 +20,9 @@ use notebook::saved_states::{SavedStatesChange, SavedStatesDecision, SavedStates
 use std::path::PathBuf;
 use store::{BlockId, DocId};
 use typeset::pdf::PaperSize;
-use ui::dialog_parts::{buttons, exact_words, field, further, head, show_trouble, words};
+use ui::dialog_parts::{buttons, exact_words, field, further, head, show_dialog, show_trouble, words};
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{check_box, chip_button, floating_frame};
+use ui::widgets::{check_box, chip_button};
 
 /// Width of dialogs that show two values side by side, in points.
 const WIDE_DIALOG_WIDTH: f32 = 720.0;
@@ -181,9 +181,7 @@ impl Dialog {
         colours: &'static ThemeColors,
         dark: bool,
     ) -> Option<DialogDecision> {
-        let screen = ctx.content_rect();
-        let width = self.width().min(screen.width() - 2.0 * space::L);
-        let id = Id::unique(match self {
+        let name = match self {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
             Dialog::RenameFolder { .. } => "rename folder",
@@ -206,49 +204,41 @@ impl Dialog {
             Dialog::ClosingWhileRunning { .. } => "closing while running",
             Dialog::SafeStart => "safe start",
             Dialog::BugReport { .. } => "bug report",
+        };
+        let width = self.width();
+        let (decision, is_left) = show_dialog(ctx, name, width, (colours, dark), |ui| match self {
+            Dialog::NewNote { volumes, chosen, name, trouble } => {
+                new_note(ui, volumes, chosen, name, trouble.as_deref())
+            }
+            Dialog::Rename { file, path, trouble } => {
+                decide(rename(ui, path, trouble.as_deref()), || renamed(*file, path))
+            }
+            Dialog::RenameFolder { volume, from, path, trouble } => {
+                decide(rename(ui, path, trouble.as_deref()), || moved(*volume, from, path))
+            }
+            Dialog::QuickNote { text, trouble } => quick_note(ui, text, trouble.as_deref()),
+            Dialog::OpenFolder(form) => form.show(ui),
+            Dialog::OpenRepository(form) => form.show(ui),
+            Dialog::Discard { files, what } => discard(ui, files, what),
+            Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
+            Dialog::SaveOutput { save, dest, trouble } => save_output(ui, save, dest, trouble.as_deref()),
+            Dialog::Grant { note, wish, trouble } => grant(ui, *note, wish, trouble),
+            Dialog::Kernel { name, print, place, command, doubt } => {
+                kernel(ui, name, print, [place.as_str(), command, doubt])
+            }
+            Dialog::PythonSetup(form) => form.show(ui),
+            Dialog::SciencePack(form) => form.show(ui),
+            Dialog::Interpreter(form) => form.show(ui),
+            Dialog::NotePackages(form) => form.show(ui),
+            Dialog::SavedStates(form) => form.show(ui).map(|decided| states_decision(form.note, decided)),
+            Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
+            Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
+            Dialog::Closing { why } => closing(ui, why),
+            Dialog::ClosingWhileRunning { why } => closing_while_running(ui, why),
+            Dialog::SafeStart => safe_start(ui),
+            Dialog::BugReport { path } => bug_report(ui, path),
         });
-        let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
-        let mut decision = None;
-        let response = Modal::new(id)
-            .area(area)
-            .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
-            .frame(floating_frame(colours, dark).inner_margin(egui::Margin::same(24)))
-            .show(ctx, |ui| {
-                ui.set_width(width - 2.0 * space::XL);
-                decision = match self {
-                    Dialog::NewNote { volumes, chosen, name, trouble } => {
-                        new_note(ui, volumes, chosen, name, trouble.as_deref())
-                    }
-                    Dialog::Rename { file, path, trouble } => {
-                        decide(rename(ui, path, trouble.as_deref()), || renamed(*file, path))
-                    }
-                    Dialog::RenameFolder { volume, from, path, trouble } => {
-                        decide(rename(ui, path, trouble.as_deref()), || moved(*volume, from, path))
-                    }
-                    Dialog::QuickNote { text, trouble } => quick_note(ui, text, trouble.as_deref()),
-                    Dialog::OpenFolder(form) => form.show(ui),
-                    Dialog::OpenRepository(form) => form.show(ui),
-                    Dialog::Discard { files, what } => discard(ui, files, what),
-                    Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
-                    Dialog::SaveOutput { save, dest, trouble } => save_output(ui, save, dest, trouble.as_deref()),
-                    Dialog::Grant { note, wish, trouble } => grant(ui, *note, wish, trouble),
-                    Dialog::Kernel { name, print, place, command, doubt } => {
-                        kernel(ui, name, print, [place.as_str(), command, doubt])
-                    }
-                    Dialog::PythonSetup(form) => form.show(ui),
-                    Dialog::SciencePack(form) => form.show(ui),
-                    Dialog::Interpreter(form) => form.show(ui),
-                    Dialog::NotePackages(form) => form.show(ui),
-                    Dialog::SavedStates(form) => form.show(ui).map(|decided| states_decision(form.note, decided)),
-                    Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
-                    Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
-                    Dialog::Closing { why } => closing(ui, why),
-                    Dialog::ClosingWhileRunning { why } => closing_while_running(ui, why),
-                    Dialog::SafeStart => safe_start(ui),
-                    Dialog::BugReport { path } => bug_report(ui, path),
-                };
-            });
-        if decision.is_none() && response.backdrop_response.clicked() && !self.is_busy() {
+        if decision.is_none() && is_left && !self.is_busy() {
             return Some(DialogDecision::Never);
         }
         decision

@@ -232,7 +232,7 @@ impl NotePackagesForm {
         }
         let mut removed = None;
         ScrollArea::vertical().id_salt("packages").max_height(LIST_HEIGHT).show(ui, |ui| {
-            ui.set_width(ui.available_width());
+            ui.set_width(ui.available_width() - space::M); // the buttons keep clear of the scroll bar
             for package in &self.dependencies {
                 ui.horizontal(|ui| {
                     let shown = RichText::new(untrusted_text::escape_line(package)).font(theme::code().font);

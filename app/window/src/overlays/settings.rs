@@ -253,29 +253,31 @@ impl SettingsPage {
             self.asking = None;
         }
         ui.add_space(space::S);
-        for section in SettingsSection::ALL {
-            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::click());
-            let chosen = section == self.section && self.wanted.trim().is_empty();
-            response.widget_info(|| egui::WidgetInfo::selected(Role::Tab, true, chosen, section.name()));
-            if chosen {
-                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
-            } else if response.hovered() {
-                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
+        egui::ScrollArea::vertical().id_salt("list of sections").show(ui, |ui| {
+            for section in SettingsSection::ALL {
+                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::click());
+                let chosen = section == self.section && self.wanted.trim().is_empty();
+                response.widget_info(|| egui::WidgetInfo::selected(Role::Tab, true, chosen, section.name()));
+                if chosen {
+                    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+                } else if response.hovered() {
+                    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
+                }
+                paint_focus_ring(ui, &response, CONTROL_CORNER);
+                let at = rect.left_center() + vec2(space::S, 0.0);
+                ui.painter().text(
+                    at,
+                    Align2::LEFT_CENTER,
+                    section.name(),
+                    theme::inter_font(theme::InterCut::Regular, 13.0),
+                    colours.ink,
+                );
+                if response.clicked() {
+                    (self.section, self.asking) = (section, None);
+                    self.wanted.clear();
+                }
             }
-            paint_focus_ring(ui, &response, CONTROL_CORNER);
-            let at = rect.left_center() + vec2(space::S, 0.0);
-            ui.painter().text(
-                at,
-                Align2::LEFT_CENTER,
-                section.name(),
-                theme::inter_font(theme::InterCut::Regular, 13.0),
-                colours.ink,
-            );
-            if response.clicked() {
-                (self.section, self.asking) = (section, None);
-                self.wanted.clear();
-            }
-        }
+        });
     }
 }
 

@@ -217,7 +217,8 @@ impl SearchPanel {
         }
     }
 
-    /// Groups the answer by note. While the query is the same, listed notes keep their positions.
+    /// Groups the answer by note, a note of that name first. While the query is the same, listed notes keep their
+    /// positions.
     fn group_passages(&mut self) {
         let chosen = self.rows.get(self.list.row).map(|row| self.key_of(*row));
         let places: HashMap<DocId, usize> = self.notes.iter().zip(0..).map(|(found, at)| (found.note, at)).collect();
@@ -233,7 +234,10 @@ impl SearchPanel {
                 }
             }
         }
-        notes.sort_by_key(|found| places.get(&found.note).copied().unwrap_or(usize::MAX));
+        let wanted = self.query.trim().to_lowercase();
+        notes.sort_by_key(|found| {
+            (places.get(&found.note).copied().unwrap_or(usize::MAX), found.title.to_lowercase() != wanted)
+        });
         self.notes = notes;
         self.lay_rows();
         let row = chosen.and_then(|chosen| self.rows.iter().position(|row| self.key_of(*row) == chosen));
