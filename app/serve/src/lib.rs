@@ -23,6 +23,7 @@ mod clock;
 mod command_calls;
 mod companion;
 mod component_approvals;
+mod entity_tags;
 mod event_feed;
 #[cfg(feature = "grpc")]
 mod grpc;

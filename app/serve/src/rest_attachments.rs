@@ -2,10 +2,11 @@
 
 use crate::byte_ranges::{WantedBytes, wanted_bytes};
 use crate::command_calls::{CommandCall, CommandOutcome};
+use crate::entity_tags::{ReadCondition, names_tag, read_condition};
 use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body, refuse_encoded};
 use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
-use crate::rest_notes::{NoteAddress, WriteCondition, header_text, names_tag};
+use crate::rest_notes::{NoteAddress, WriteCondition, header_text};
 use crate::tool_calls::ToolCallContext;
 use agent::secrets::secret_files::secret_file_kind;
 use axum::Json;
@@ -194,6 +195,7 @@ impl SentAttachment {
     params(
         ("volume" = String, Path, description = "name of the volume"),
         ("path" = String, Path, description = "path of the attachment inside the volume"),
+        ("If-Match" = Option<String>, Header, description = "answer 412 if it has another entity tag"),
         ("If-None-Match" = Option<String>, Header, description = "answer 304 if it still has this entity tag"),
         ("Range" = Option<String>, Header, description = "one range of bytes, such as `bytes=0-99`"),
         ("If-Range" = Option<String>, Header, description = "the range only if it still has this entity tag"),
@@ -203,6 +205,8 @@ impl SentAttachment {
             headers(("ETag" = String, description = "changes when the file is written"))),
         (status = 206, body = inline(BytesBody), content_type = "*/*", description = "the bytes of the range"),
         (status = 304, description = "it still has that entity tag"),
+        (status = 412, body = ProblemDetails, content_type = "application/problem+json",
+            description = "it has another entity tag"),
         (status = 416, body = ProblemDetails, content_type = "application/problem+json",
             description = "the range begins after the end"),
     ),
@@ -216,8 +220,10 @@ pub(crate) async fn read_attachment(
     let address = NoteAddress::new(&caller, volume, path)?;
     let found = read_about(&caller, &address).await?;
     let tag = found.etag();
-    if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|known| names_tag(known, &tag)) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    match read_condition(&headers, &tag) {
+        ReadCondition::Send => {}
+        ReadCondition::NotModified => return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response()),
+        ReadCondition::Changed => return Err(changed()),
     }
     let is_same = header_text(&headers, header::IF_RANGE).is_none_or(|known| known == tag);
     // Only for GET do ranges mean something.
