@@ -32,6 +32,10 @@ const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
 /// Maximum number of open connections of a network. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 2_048;
 
+/// What a request without a token is told to send, and what one with a wrong token is told (RFC 6750).
+const CHALLENGE: &str = "Bearer realm=\"tracebook\"";
+const WRONG_TOKEN_CHALLENGE: &str = "Bearer realm=\"tracebook\", error=\"invalid_token\"";
+
 /// Header in which browsers say which site a request is from.
 const FETCH_SITE_HEADER: &str = "sec-fetch-site";
 /// Headers that decide who asks and for what. Of several, another program might take another one.
@@ -156,15 +160,14 @@ pub(crate) fn check_shown_token(
             Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
         }
         Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => {
-            Err(unauthorized(state, network, error.to_string()))
+            Err(unauthorized(state, network, error.to_string(), WRONG_TOKEN_CHALLENGE))
         }
     }
 }
 
-fn unauthorized(state: &HttpState, network: ClientNetwork, why: String) -> ProblemDetails {
+fn unauthorized(state: &HttpState, network: ClientNetwork, why: String, challenge: &str) -> ProblemDetails {
     match state.refusals.admits(network) {
-        true => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
-            .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"tracebook\""),
+        true => ProblemDetails::new(StatusCode::UNAUTHORIZED, why).with_header(header::WWW_AUTHENTICATE, challenge),
         // Guessing is hopeless; this only keeps it from using the machine.
         false => too_many("too many requests without a valid token"),
     }
@@ -176,7 +179,10 @@ fn check_token(state: &HttpState, headers: &HeaderMap, network: ClientNetwork) -
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
-    let missing = || unauthorized(state, network, "send a token: `Authorization: Bearer TOKEN`".to_owned());
+    let missing = || {
+        let why = "send a token: `Authorization: Bearer TOKEN`".to_owned();
+        unauthorized(state, network, why, CHALLENGE)
+    };
     check_shown_token(state, shown.ok_or_else(missing)?, network)
 }
 
@@ -210,7 +216,8 @@ fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result
     if is_for_programs(request) {
         // A front end in a browser can't send a token with a WebSocket; its first message brings it.
         let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
-        let is_open = method == Method::GET && (OPEN_PATHS.contains(&path) || brings_token);
+        let reads = method == Method::GET || method == Method::HEAD;
+        let is_open = reads && (OPEN_PATHS.contains(&path) || brings_token);
         return match is_open {
             true => admit_anyone(state, network),
             false => check_token(state, headers, network).map(Admitted::Program),
@@ -297,7 +304,8 @@ pub(crate) async fn require_scope(State(scope): State<TokenScope>, request: Requ
         return next.run(request).await;
     }
     let why = format!("the token lacks the scope `{}`", scope.name());
-    ProblemDetails::new(StatusCode::FORBIDDEN, why).into_response()
+    let challenge = format!("{CHALLENGE}, error=\"insufficient_scope\", scope=\"{}\"", scope.name());
+    ProblemDetails::new(StatusCode::FORBIDDEN, why).with_header(header::WWW_AUTHENTICATE, &challenge).into_response()
 }
 
 #[cfg(test)]
