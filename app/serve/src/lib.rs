@@ -34,6 +34,7 @@ mod http_state;
 mod kept_answers;
 mod list_pages;
 mod mcp_approvals;
+mod mcp_batches;
 mod mcp_completion;
 mod mcp_http;
 pub mod mcp_install;
