@@ -14,7 +14,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -156,7 +156,11 @@ pub(crate) async fn open_agent_socket(
         Ok(upgrade) => upgrade,
         Err(_) => {
             let why = "this path speaks WebSocket; the guide's page on serving describes the messages";
-            return ProblemDetails::new(StatusCode::UPGRADE_REQUIRED, why).into_response();
+            return ProblemDetails::new(StatusCode::UPGRADE_REQUIRED, why)
+                .with_header(header::CONNECTION, "upgrade")
+                .with_header(header::UPGRADE, "websocket")
+                .with_header(header::SEC_WEBSOCKET_VERSION, "13")
+                .into_response();
         }
     };
     // Who doesn't say who it is takes no place from those who do.

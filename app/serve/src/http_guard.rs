@@ -26,6 +26,8 @@ pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
 pub(crate) const AGENT_SOCKET_PATH: &str = "/api/v1/agent";
 /// The paths that need no token: they hold nothing of the user.
 const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
+/// Where programs look for metadata, such as how to sign in. There is none, and they continue when they hear so.
+const WELL_KNOWN_PATH: &str = "/.well-known";
 /// How the paths of gRPC's services begin.
 #[cfg(feature = "grpc")]
 const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
@@ -71,7 +73,9 @@ fn is_program_path(path: &str) -> bool {
     if SERVICE_PATHS.iter().any(|service| path.starts_with(service)) {
         return true;
     }
-    path == "/api" || path.starts_with("/api/") || path == "/mcp" || path.starts_with("/mcp/")
+    let is_below =
+        |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    ["/api", "/mcp", WELL_KNOWN_PATH].into_iter().any(is_below)
 }
 
 /// Returns whether a request is a program's: it goes to a path of programs, or speaks gRPC, whose paths are names of
@@ -217,7 +221,8 @@ fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result
         // A front end in a browser can't send a token with a WebSocket; its first message brings it.
         let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
         let reads = method == Method::GET || method == Method::HEAD;
-        let is_open = reads && (OPEN_PATHS.contains(&path) || brings_token);
+        let is_known_open = OPEN_PATHS.contains(&path) || path.starts_with(WELL_KNOWN_PATH);
+        let is_open = reads && (is_known_open || brings_token);
         return match is_open {
             true => admit_anyone(state, network),
             false => check_token(state, headers, network).map(Admitted::Program),
@@ -314,10 +319,10 @@ mod tests {
 
     #[test]
     fn pages_and_programs_have_other_paths() {
-        for path in ["/api", "/api/v1/notes", "/mcp"] {
+        for path in ["/api", "/api/v1/notes", "/mcp", "/.well-known/oauth-protected-resource"] {
             assert!(is_program_path(path), "{path}");
         }
-        for path in ["/", "/apis", "/notes/tracebook.v1.md", "/mcp.css"] {
+        for path in ["/", "/apis", "/notes/tracebook.v1.md", "/mcp.css", "/.well-known.md"] {
             assert!(!is_program_path(path), "{path}");
         }
         let services =

@@ -3,7 +3,7 @@
 use crate::byte_ranges::{WantedBytes, wanted_bytes};
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::entity_tags::{ReadCondition, names_tag, read_condition};
-use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body, refuse_encoded};
+use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, ensure_whole_body, receive_body};
 use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::{NoteAddress, WriteCondition, header_text};
@@ -272,7 +272,7 @@ impl FromRequest<Arc<HttpState>> for BytesBody {
     type Rejection = ProblemDetails;
 
     async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<BytesBody, ProblemDetails> {
-        refuse_encoded(request.headers())?;
+        ensure_whole_body(request.headers())?;
         let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
         let received = receive_body(request.into_body(), MAX_RECEIVED_BYTES);
         tokio::time::timeout(RECEIVE_TIMEOUT, received).await.map_err(slow)?.map(BytesBody)

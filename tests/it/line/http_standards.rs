@@ -71,6 +71,37 @@ fn a_refusal_says_which_token_it_wants() {
 }
 
 #[test]
+fn a_program_that_looks_for_a_sign_in_finds_none() {
+    let house = notes();
+    let server = Server::new(&house);
+    for path in ["oauth-protected-resource", "oauth-protected-resource/mcp", "oauth-authorization-server"] {
+        server.get("", &format!("/.well-known/{path}")).refused(404, "nothing at this path");
+    }
+    // A refused page names the way, and a refused upgrade what it wants.
+    let page = server.get("", "/notes").code(401);
+    assert_eq!(page.header("WWW-Authenticate").as_deref(), Some("Pairing realm=\"tracebook\""));
+    let socket = server.get("", "/api/v1/agent").code(426);
+    assert_eq!(socket.header("Upgrade").as_deref(), Some("websocket"));
+    assert_eq!(socket.header("Sec-WebSocket-Version").as_deref(), Some("13"));
+    server.end();
+}
+
+#[test]
+fn a_part_of_a_file_is_not_taken_for_the_whole() {
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    server.send(&write, "PUT", FILE, &[("If-None-Match", "*")], "0123456789").code(201);
+    let part = [("If-Match", "*"), ("Content-Range", "bytes 2-3/10")];
+    for path in [FILE.to_owned(), format!("{NOTE}Boat.md")] {
+        server.send(&write, "PUT", &path, &part, "xx").refused(400, "Content-Range");
+    }
+    assert_eq!(server.get(&write, FILE).code(200).body, b"0123456789");
+    assert!(house.cat("Boat.md").starts_with(b"# Boat"));
+    server.end();
+}
+
+#[test]
 fn what_was_created_is_where_the_answer_says() {
     let house = notes();
     let write = token(&house, "writer", &["--scopes", "read,write"]);
