@@ -1,6 +1,6 @@
 //! Entity tags in the headers `If-Match` and `If-None-Match` (RFC 9110).
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 
 /// What the conditions of a request that reads say about the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ fn has_tag(header: &str, tag: &str) -> bool {
 
 /// Compares the conditions of a request that reads with the tag of what it would get.
 pub(crate) fn read_condition(headers: &HeaderMap, tag: &str) -> ReadCondition {
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if text(header::IF_MATCH).is_some_and(|wanted| !names_tag(wanted, tag)) {
         return ReadCondition::Changed;
     }

@@ -123,7 +123,7 @@ pub(crate) async fn stream_events(
         Ok(if let Some(id) = sent.id { event.id(id) } else { event })
     });
     // An id without data is no event for clients, but they resume after it if the connection is lost before the first.
-    let begin = stream::iter(begin.map(|id| Ok(Event::default().id(id))));
+    let begin = stream::iter(begin.map(|id| Ok::<_, Infallible>(Event::default().id(id))));
     Ok(Sse::new(begin.chain(events)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 
