@@ -170,6 +170,8 @@ pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
     let description = move || async move { ([(header::CONTENT_TYPE, "application/json")], described).into_response() };
     let mcp = Router::new()
         .route("/mcp", any(serve_mcp_request))
+        // So other servers are called, and clients' configurations.
+        .route("/mcp/", any(serve_mcp_request))
         .route_layer(from_fn_with_state(TokenScope::Read, require_scope));
     let router = Router::new()
         .nest(API_PREFIX, rest.route_layer(from_fn_with_state(state.clone(), replay_answers)))
