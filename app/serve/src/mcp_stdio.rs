@@ -170,11 +170,21 @@ fn check_message(message: &Value) -> Option<Value> {
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
     let answer = |code, why: &str| Some(error_reply(id.as_ref().unwrap_or(&Value::Null), code, why));
     let Value::Object(fields) = message else { return answer(INVALID_REQUEST, "a message is one JSON object") };
+    let own_id = fields.get("id");
     match fields.get("method") {
-        Some(Value::String(_)) if fields.get("params").is_none_or(Value::is_object) => None,
         // Nobody waits for an answer to a notification.
-        Some(Value::String(_)) if !fields.contains_key("id") => None,
-        Some(Value::String(_)) => answer(INVALID_PARAMS, "`params` is an object"),
+        Some(Value::String(_)) if own_id.is_none() => None,
+        Some(Value::String(_)) if !fields.get("params").is_none_or(Value::is_object) => {
+            answer(INVALID_PARAMS, "`params` is an object")
+        }
+        // The library would answer these without their id.
+        Some(Value::String(_)) if fields.get("jsonrpc").is_none_or(|version| version != "2.0") => {
+            answer(INVALID_REQUEST, "`jsonrpc` is \"2.0\"")
+        }
+        Some(Value::String(_)) if !own_id.is_some_and(|id| id.is_string() || id.is_i64()) => {
+            answer(INVALID_REQUEST, "`id` is a text or a whole number of at most 63 bits")
+        }
+        Some(Value::String(_)) => None,
         None if fields.contains_key("result") || fields.contains_key("error") => None,
         Some(_) | None => answer(INVALID_REQUEST, "a request has a `method`, which is a text"),
     }
@@ -196,6 +206,15 @@ mod tests {
         assert_eq!(refused(r#"{"id": 7}"#), (json!(7), Some(INVALID_REQUEST)));
         assert_eq!(refused(r#"{"id": "q", "method": 5}"#), (json!("q"), Some(INVALID_REQUEST)));
         assert_eq!(refused(r#"{"id": 8, "method": "tools/call", "params": []}"#), (json!(8), Some(INVALID_PARAMS)));
+        assert_eq!(refused(r#"{"id": 9, "method": "ping"}"#), (json!(9), Some(INVALID_REQUEST)));
+        for id in [json!(1.5), json!(u64::MAX), json!(1e30)] {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string();
+            assert_eq!(refused(&line), (id, Some(INVALID_REQUEST)));
+        }
+        for id in [json!(null), json!(true), json!([1])] {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string();
+            assert_eq!(refused(&line), (Value::Null, Some(INVALID_REQUEST)));
+        }
         for line in [
             r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#,
             r#"{"jsonrpc": "2.0", "method": "notifications/initialized", "params": []}"#,
