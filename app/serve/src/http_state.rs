@@ -340,6 +340,11 @@ pub(crate) async fn receive_body(body: Body, max: usize) -> Result<Vec<u8>, Prob
 
 /// Refuses a compressed body and a part of a body, which would be kept as the whole.
 pub(crate) fn ensure_whole_body(headers: &HeaderMap) -> Result<(), ProblemDetails> {
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    if !headers.get_all(header::TRANSFER_ENCODING).iter().all(is_chunked) {
+        let why = "send the body without Transfer-Encoding, or with chunked alone; compressed bodies aren't read";
+        return Err(ProblemDetails::new(StatusCode::NOT_IMPLEMENTED, why));
+    }
     if headers.contains_key(header::CONTENT_RANGE) {
         let why = "send the whole text or file without Content-Range; parts aren't written";
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));

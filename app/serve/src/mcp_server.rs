@@ -94,16 +94,13 @@ impl McpPermissions {
 }
 
 /// The methods that have parameters which the library reads.
-const KNOWN_METHODS: [&str; 12] = [
+const KNOWN_METHODS: [&str; 9] = [
     "completion/complete",
     "initialize",
     "logging/setLevel",
     "prompts/get",
-    "prompts/list",
-    "resources/list",
     "resources/read",
     "resources/subscribe",
-    "resources/templates/list",
     "resources/unsubscribe",
     "tools/call",
     "tools/list",

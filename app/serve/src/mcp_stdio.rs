@@ -13,6 +13,9 @@ const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Number of bytes between this module and the library.
 const PIPE_BYTES: usize = 64 << 10;
 
+/// 2 to the power of 53.
+const MAX_EXACT_NUMBER: f64 = 9_007_199_254_740_992.0;
+
 /// Error codes of JSON-RPC 2.0.
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
@@ -112,7 +115,7 @@ async fn pass_batch(to_library: &mut DuplexStream, out: &ClientOutput, messages:
             Some(refusal) => refused.push(refusal),
             None => {
                 let id = message.get("id").filter(|_| message.get("method").is_some());
-                waiting.extend(id.filter(|id| !id.is_null()).cloned());
+                waiting.extend(id.and_then(request_id));
                 passed.push(message);
             }
         }
@@ -128,6 +131,16 @@ async fn pass_batch(to_library: &mut DuplexStream, out: &ClientOutput, messages:
 
 fn error_reply(id: &Value, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}
+
+/// Returns the id under which the library answers a request; `None` if it takes no such id.
+fn request_id(id: &Value) -> Option<Value> {
+    // Up to here, whole numbers with a fraction of 0 are exact.
+    let whole = || id.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < MAX_EXACT_NUMBER);
+    match id.is_string() || id.is_i64() {
+        true => Some(id.clone()),
+        false => whole().map(|number| Value::from(number as i64)),
+    }
 }
 
 /// What a line of the client is.
@@ -181,7 +194,7 @@ fn check_message(message: &Value) -> Option<Value> {
         Some(Value::String(_)) if fields.get("jsonrpc").is_none_or(|version| version != "2.0") => {
             answer(INVALID_REQUEST, "`jsonrpc` is \"2.0\"")
         }
-        Some(Value::String(_)) if !own_id.is_some_and(|id| id.is_string() || id.is_i64()) => {
+        Some(Value::String(_)) if own_id.and_then(request_id).is_none() => {
             answer(INVALID_REQUEST, "`id` is a text or a whole number of at most 63 bits")
         }
         Some(Value::String(_)) => None,
@@ -215,7 +228,9 @@ mod tests {
             let line = json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string();
             assert_eq!(refused(&line), (Value::Null, Some(INVALID_REQUEST)));
         }
+        assert_eq!(request_id(&json!(1e3)), Some(json!(1000)));
         for line in [
+            r#"{"jsonrpc": "2.0", "id": 1e3, "method": "tools/list"}"#,
             r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#,
             r#"{"jsonrpc": "2.0", "method": "notifications/initialized", "params": []}"#,
             r#"{"jsonrpc": "2.0", "id": 1, "result": {}}"#,

@@ -23,6 +23,8 @@ use utoipa::{IntoParams, ToSchema};
 /// Maximum size in bytes of an attachment that is received, and the time that it may take.
 pub(crate) const MAX_RECEIVED_BYTES: usize = 32 << 20;
 pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
+/// What the command says if there's something with the name of a new file.
+const TAKEN_NAME: &str = "with that name already exists";
 /// Number of bytes that are read and sent at once.
 const SENT_PART_BYTES: u64 = 1 << 20;
 
@@ -358,6 +360,10 @@ pub(crate) async fn store_attachment(
             match outcome.code {
                 0 => Ok((status, needed_attachment(calls, &address)?)),
                 2 if find_attachment(calls, &address)?.map(|now| now.version) != version => Err(changed()),
+                // It was made meanwhile, and isn't listed yet.
+                2 if version.is_none() && outcome.reason().contains(TAKEN_NAME) => {
+                    Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason()))
+                }
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })

@@ -392,6 +392,8 @@ fn replace_text(
     match outcome.code {
         0 => Ok(StatusCode::OK),
         2 if address.read(calls)?.is_none_or(|now| now.version != old.version) => Err(changed()),
+        // It was deleted meanwhile.
+        3 if address.read(calls)?.is_none() => Err(changed()),
         3 => unsaved_write(calls, address, &version, &outcome),
         _ => Err(ProblemDetails::of_outcome(&outcome)),
     }

@@ -95,6 +95,10 @@ fn a_part_of_a_file_is_not_taken_for_the_whole() {
     let part = [("If-Match", "*"), ("Content-Range", "bytes 2-3/10")];
     for path in [FILE.to_owned(), format!("{NOTE}Boat.md")] {
         server.send(&write, "PUT", &path, &part, "xx").refused(400, "Content-Range");
+        // Nor is a compressed body taken for the text.
+        let head = format!("PUT {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {write}\r\n", server.address);
+        let body = "If-Match: *\r\nConnection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n";
+        server.raw(format!("{head}{body}").as_bytes()).refused(501, "Transfer-Encoding");
     }
     assert_eq!(server.get(&write, FILE).code(200).body, b"0123456789");
     assert!(house.cat("Boat.md").starts_with(b"# Boat"));
@@ -236,10 +240,8 @@ fn lists_take_only_cursors_of_their_own() {
     single.dedup();
     assert_eq!((listed, single.len()), (253, 253));
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
-        for wrong in [json!("nonsense"), json!(5)] {
-            let refused = client.request(method, json!({"cursor": wrong}));
-            assert_eq!(refused["error"]["code"], -32602, "{method} {wrong}: {refused}");
-        }
+        let refused = client.request(method, json!({"cursor": "nonsense"}));
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
     }
     client.end();
 }
