@@ -200,6 +200,17 @@ def run(command):
     return output(own)["output"].strip()
 
 
+def looks(folder):
+    """Looks before it makes a file, as coding agents do, and reads what a command has printed that failed."""
+    missing = ask("fs/read_text_file", path=folder + "/new.md")["error"]
+    if missing["code"] == -32002 and "Resource not found" in missing["message"]:
+        ask("fs/write_text_file", path=folder + "/new.md", content="# New\n")
+    own = terminal("head nothing.md")
+    code = ask("terminal/wait_for_exit", terminalId=own)["result"]["exitCode"]
+    say(f"Code {code}, tail {output(own)['output'].strip()[-9:]}.")
+    return "end_turn"
+
+
 def start_server(folder):
     """Starts a command that doesn't end by itself, and goes on with something else while it runs."""
     server = terminal(f"echo up > up.txt; echo started; exec sleep {prompts[-1].split()[1]}")
@@ -346,7 +357,7 @@ def main():
                 with open(session_file, "w") as file:
                     json.dump(prompts, file)
             known = [alone, background, crash, early, edits, flood, garbage, hang, leave]
-            known += [live, outside, overtake, panel, recall, stay, stubborn, wordy]
+            known += [live, looks, outside, overtake, panel, recall, stay, stubborn, wordy]
             does = {one.__name__: one for one in known}
             # The panel names the agent first.
             words = [word for word in text.split() if not word.startswith("@")]

@@ -70,6 +70,7 @@ mod http_api;
 mod http_limits;
 mod http_memory;
 mod http_server;
+mod http_standards;
 mod http_tricks;
 mod imported_sessions;
 mod instructions;

@@ -312,6 +312,8 @@ pub(super) struct MvArguments {
 pub(super) struct RmArguments {
     #[arg(id = "NOTE")]
     pub(super) note: String,
+    #[arg(id = "if-version", long = "if-version")]
+    pub(super) if_version: Option<String>,
 }
 
 /// `trash`.

@@ -4,9 +4,9 @@
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::{MvArguments, RestoreNoteArguments, RmArguments, TrashArguments};
 use crate::plurals::counted;
-use engine::{Command, Session};
+use engine::{Command, Note, Session};
 use std::time::Duration;
-use store::DocId;
+use store::{BlobHash, DocId};
 use text::untrusted_text;
 
 /// Maximum time for a move and its link updates.
@@ -116,6 +116,14 @@ pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Resu
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     resolve::wait_for_volumes(scene, true)?;
     let path = note_paths(scene, vec![note])?.remove(0);
+    if let Some(version) = &args.if_version {
+        let held = export::open_note::hold_note(scene.handle, note)?;
+        let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+        drop(held);
+        if *version != BlobHash::of(text.as_bytes()).to_string() {
+            return Err(CliError::usage("the note has changed since it was read; read it again"));
+        }
+    }
     delete_file(scene, note)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note}))?;

@@ -1,6 +1,6 @@
 //! What an editor sends as a prompt, as the text of a message to an agent.
 
-use crate::percent_text::percent_decoded;
+use crate::client_roots::{local_path, real_path};
 use acp::v1::{ContentBlock, EmbeddedResourceResource};
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,16 @@ pub(crate) enum PromptError {
 
 /// Returns the file that a `file://` address names.
 fn file_of(uri: &str) -> Option<PathBuf> {
-    let path = uri.strip_prefix("file://")?.split(['#', '?']).next()?;
-    percent_decoded(path).map(PathBuf::from)
+    local_path(uri.split(['#', '?']).next()?)
 }
 
 /// Returns the mention of a file of the volume, which the agent then gets to read; `None` if it's elsewhere.
 fn mention_of(root: &Path, uri: &str) -> Option<String> {
     let file = file_of(uri)?;
-    let path = file.strip_prefix(root).ok()?.to_str()?;
+    // An editor may reach the volume over a link.
+    let (real, real_root) = (real_path(&file), real_path(root));
+    let inside = file.strip_prefix(root).or_else(|_| real.strip_prefix(&real_root));
+    let path = inside.ok()?.to_str()?;
     let is_plain = path.chars().all(|letter| letter.is_alphanumeric() || "/._-".contains(letter));
     match (path.is_empty() || path.contains('"'), is_plain) {
         (true, _) => None,

@@ -3,7 +3,9 @@
 use crate::acp_prompt::prompt_text;
 use crate::acp_turn::{PromptTurn, fault_error, plain_error};
 use crate::acp_updates::{answer_chunk, begun_call, ended_call, is_shown_otherwise, user_chunk};
+use crate::client_roots::real_path;
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
+use crate::list_pages::{cursor_after, page_start};
 use crate::tool_calls::new_run_id;
 use acp::v1::{
     AgentCapabilities, AuthenticateResponse, CancelNotification, ClientRequest, CloseSessionResponse,
@@ -297,7 +299,10 @@ impl EditorServer {
             return Err(invalid(format!("cwd is an absolute path, not {}", folder.display())));
         }
         let volumes = self.volumes()?;
-        let around = volumes.iter().filter(|volume| folder.starts_with(&volume.root));
+        // Editors name folders as they were opened, also over links.
+        let real = real_path(folder);
+        let is_around = |root: &Path| folder.starts_with(root) || real.starts_with(real_path(root));
+        let around = volumes.iter().filter(|volume| is_around(&volume.root));
         around.max_by_key(|volume| volume.root.components().count()).cloned().ok_or_else(|| {
             let known: Vec<_> = volumes.iter().map(|volume| volume.root.display().to_string()).collect();
             let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
@@ -374,9 +379,9 @@ impl EditorServer {
     }
 
     fn list_sessions(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
-        let offset = match request.cursor.as_deref() {
+        let cursor = match request.cursor.as_deref() {
             None => 0,
-            Some(cursor) => cursor.parse::<usize>().map_err(|_| invalid("the cursor is not one of ours"))?,
+            Some(cursor) => cursor.parse().map_err(|_| invalid("the cursor is not one of ours"))?,
         };
         let volumes = self.volumes()?;
         let only = match &request.cwd {
@@ -396,9 +401,12 @@ impl EditorServer {
             Some(info)
         };
         let all: Vec<SessionInfo> = sessions.iter().filter_map(info).collect();
-        let end = offset.saturating_add(SESSIONS_PER_PAGE);
-        let next = (end < all.len()).then(|| end.to_string());
-        Ok(ListSessionsResponse::new(all.into_iter().skip(offset).take(SESSIONS_PER_PAGE).collect()).next_cursor(next))
+        let key = |session: &SessionInfo| session.session_id.0.to_string();
+        let start = page_start(&all, cursor, &key).min(all.len());
+        let end = start.saturating_add(SESSIONS_PER_PAGE).min(all.len());
+        let last = all.get(start..end).and_then(|page| page.last()).filter(|_| end < all.len());
+        let next = last.map(|last| cursor_after(end as u64, &key(last)).to_string());
+        Ok(ListSessionsResponse::new(all.into_iter().skip(start).take(SESSIONS_PER_PAGE).collect()).next_cursor(next))
     }
 
     /// Sends all messages of a session's branch.

@@ -14,7 +14,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ use tokio::task::JoinSet;
 
 /// Maximum length of a client's message in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// Longer ones are received up to this length, so that the client gets to read why it's disconnected.
+const MAX_RECEIVED_BYTES: usize = 4 << 20;
 /// Number of messages that may wait to be sent. A client that reads more slowly is disconnected.
 const MAX_QUEUED_MESSAGES: usize = 4_096;
 /// Maximum number of calls of a client that are performed at the same time.
@@ -154,7 +156,11 @@ pub(crate) async fn open_agent_socket(
         Ok(upgrade) => upgrade,
         Err(_) => {
             let why = "this path speaks WebSocket; the guide's page on serving describes the messages";
-            return ProblemDetails::new(StatusCode::UPGRADE_REQUIRED, why).into_response();
+            return ProblemDetails::new(StatusCode::UPGRADE_REQUIRED, why)
+                .with_header(header::CONNECTION, "upgrade")
+                .with_header(header::UPGRADE, "websocket")
+                .with_header(header::SEC_WEBSOCKET_VERSION, "13")
+                .into_response();
         }
     };
     // Who doesn't say who it is takes no place from those who do.
@@ -166,8 +172,8 @@ pub(crate) async fn open_agent_socket(
         return ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_FRONT_ENDS).into_response();
     };
     upgrade
-        .max_message_size(MAX_MESSAGE_BYTES)
-        .max_frame_size(MAX_MESSAGE_BYTES)
+        .max_message_size(MAX_RECEIVED_BYTES)
+        .max_frame_size(MAX_RECEIVED_BYTES)
         .on_upgrade(move |socket| serve_socket(state, (token.map(|Extension(token)| token), network), socket, place))
 }
 
@@ -222,6 +228,9 @@ async fn serve_socket(
         };
         heard = Instant::now();
         match message {
+            Some(Ok(Message::Text(text))) if text.len() > MAX_MESSAGE_BYTES => {
+                break (close_code::SIZE, "a message has at most 1 MiB");
+            }
             Some(Ok(Message::Text(text))) => {
                 let call = match parse_call(&text) {
                     Ok(call) => call,
@@ -246,7 +255,9 @@ async fn serve_socket(
             }
             Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "messages are text"),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_)) | Err(_)) | None => break (close_code::NORMAL, ""),
+            Some(Ok(Message::Close(_))) | None => break (close_code::NORMAL, ""),
+            // Far too long, no UTF-8, or against the protocol in another way.
+            Some(Err(_)) => break (close_code::PROTOCOL, "that is no message of WebSocket, or it's far too long"),
         }
     };
     running.shutdown().await;

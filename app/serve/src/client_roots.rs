@@ -23,8 +23,8 @@ pub(crate) struct ClientRoots {
     known: Mutex<(Option<u64>, Vec<PathBuf>)>,
 }
 
-/// Returns the folder of a root; `None` if it's none of this machine.
-fn root_folder(uri: &str) -> Option<PathBuf> {
+/// Returns the folder or file of a `file:` address; `None` if it's none of this machine.
+pub(crate) fn local_path(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?;
     let path = percent_decoded(path.strip_prefix("localhost").unwrap_or(path))?;
     // As in file:///C:/Users.
@@ -34,7 +34,7 @@ fn root_folder(uri: &str) -> Option<PathBuf> {
 }
 
 /// Returns a path without links, or as it is if it can't be followed.
-fn real_path(path: &Path) -> PathBuf {
+pub(crate) fn real_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -54,7 +54,7 @@ impl ClientRoots {
         if known.0 != Some(change) {
             let folders = match tokio::time::timeout(ROOTS_TIMEOUT, peer.list_roots()).await {
                 Ok(Ok(listed)) => {
-                    listed.roots.iter().take(MAX_ROOTS).filter_map(|root| root_folder(&root.uri)).collect()
+                    listed.roots.iter().take(MAX_ROOTS).filter_map(|root| local_path(&root.uri)).collect()
                 }
                 // Its calls work as those of a client without roots.
                 Ok(Err(_)) | Err(_) => Vec::new(),
@@ -86,10 +86,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_root_is_a_folder_of_this_machine() {
-        assert_eq!(root_folder("file:///home/ada/my%20notes"), Some(PathBuf::from("/home/ada/my notes")));
-        assert_eq!(root_folder("file://localhost/home"), Some(PathBuf::from("/home")));
+        assert_eq!(local_path("file:///home/ada/my%20notes"), Some(PathBuf::from("/home/ada/my notes")));
+        assert_eq!(local_path("file://localhost/home"), Some(PathBuf::from("/home")));
         for wrong in ["https://example.com/", "file://server/share", "file:///%zz", "notes", ""] {
-            assert_eq!(root_folder(wrong), None, "{wrong}");
+            assert_eq!(local_path(wrong), None, "{wrong}");
         }
     }
 

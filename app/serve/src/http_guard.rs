@@ -26,11 +26,17 @@ pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
 pub(crate) const AGENT_SOCKET_PATH: &str = "/api/v1/agent";
 /// The paths that need no token: they hold nothing of the user.
 const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
+/// Where programs look for metadata, such as how to sign in. There is none, and they continue when they hear so.
+const WELL_KNOWN_PATH: &str = "/.well-known";
 /// How the paths of gRPC's services begin.
 #[cfg(feature = "grpc")]
 const SERVICE_PATHS: [&str; 3] = ["/grpc.", "/mixagent.", "/tracebook."];
 /// Maximum number of open connections of a network. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 2_048;
+
+/// What a request without a token is told to send, and what one with a wrong token is told (RFC 6750).
+const CHALLENGE: &str = "Bearer realm=\"tracebook\"";
+const WRONG_TOKEN_CHALLENGE: &str = "Bearer realm=\"tracebook\", error=\"invalid_token\"";
 
 /// Header in which browsers say which site a request is from.
 const FETCH_SITE_HEADER: &str = "sec-fetch-site";
@@ -67,7 +73,9 @@ fn is_program_path(path: &str) -> bool {
     if SERVICE_PATHS.iter().any(|service| path.starts_with(service)) {
         return true;
     }
-    path == "/api" || path.starts_with("/api/") || path == "/mcp" || path.starts_with("/mcp/")
+    let is_below =
+        |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    ["/api", "/mcp", WELL_KNOWN_PATH].into_iter().any(is_below)
 }
 
 /// Returns whether a request is a program's: it goes to a path of programs, or speaks gRPC, whose paths are names of
@@ -156,15 +164,14 @@ pub(crate) fn check_shown_token(
             Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
         }
         Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => {
-            Err(unauthorized(state, network, error.to_string()))
+            Err(unauthorized(state, network, error.to_string(), WRONG_TOKEN_CHALLENGE))
         }
     }
 }
 
-fn unauthorized(state: &HttpState, network: ClientNetwork, why: String) -> ProblemDetails {
+fn unauthorized(state: &HttpState, network: ClientNetwork, why: String, challenge: &str) -> ProblemDetails {
     match state.refusals.admits(network) {
-        true => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
-            .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"tracebook\""),
+        true => ProblemDetails::new(StatusCode::UNAUTHORIZED, why).with_header(header::WWW_AUTHENTICATE, challenge),
         // Guessing is hopeless; this only keeps it from using the machine.
         false => too_many("too many requests without a valid token"),
     }
@@ -176,7 +183,10 @@ fn check_token(state: &HttpState, headers: &HeaderMap, network: ClientNetwork) -
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
-    let missing = || unauthorized(state, network, "send a token: `Authorization: Bearer TOKEN`".to_owned());
+    let missing = || {
+        let why = "send a token: `Authorization: Bearer TOKEN`".to_owned();
+        unauthorized(state, network, why, CHALLENGE)
+    };
     check_shown_token(state, shown.ok_or_else(missing)?, network)
 }
 
@@ -210,7 +220,9 @@ fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result
     if is_for_programs(request) {
         // A front end in a browser can't send a token with a WebSocket; its first message brings it.
         let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
-        let is_open = method == Method::GET && (OPEN_PATHS.contains(&path) || brings_token);
+        let reads = method == Method::GET || method == Method::HEAD;
+        let is_known_open = OPEN_PATHS.contains(&path) || path.starts_with(WELL_KNOWN_PATH);
+        let is_open = reads && (is_known_open || brings_token);
         return match is_open {
             true => admit_anyone(state, network),
             false => check_token(state, headers, network).map(Admitted::Program),
@@ -297,7 +309,8 @@ pub(crate) async fn require_scope(State(scope): State<TokenScope>, request: Requ
         return next.run(request).await;
     }
     let why = format!("the token lacks the scope `{}`", scope.name());
-    ProblemDetails::new(StatusCode::FORBIDDEN, why).into_response()
+    let challenge = format!("{CHALLENGE}, error=\"insufficient_scope\", scope=\"{}\"", scope.name());
+    ProblemDetails::new(StatusCode::FORBIDDEN, why).with_header(header::WWW_AUTHENTICATE, &challenge).into_response()
 }
 
 #[cfg(test)]
@@ -306,10 +319,10 @@ mod tests {
 
     #[test]
     fn pages_and_programs_have_other_paths() {
-        for path in ["/api", "/api/v1/notes", "/mcp"] {
+        for path in ["/api", "/api/v1/notes", "/mcp", "/.well-known/oauth-protected-resource"] {
             assert!(is_program_path(path), "{path}");
         }
-        for path in ["/", "/apis", "/notes/tracebook.v1.md", "/mcp.css"] {
+        for path in ["/", "/apis", "/notes/tracebook.v1.md", "/mcp.css", "/.well-known.md"] {
             assert!(!is_program_path(path), "{path}");
         }
         let services =

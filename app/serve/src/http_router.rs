@@ -125,6 +125,11 @@ fn complete_description(mut described: Value) -> Value {
     let completed = paths.into_iter().map(|(path, mut operations)| {
         if let Some(operations) = operations.as_object_mut() {
             for operation in operations.values_mut().filter(|operation| operation["responses"].is_object()) {
+                let responses = operation["responses"].as_object_mut().into_iter().flatten();
+                for (status, response) in responses.filter(|(_, response)| response["description"].is_null()) {
+                    // OpenAPI needs one.
+                    response["description"] = reason_phrase(status).into();
+                }
                 operation["responses"]["default"] = problem.clone();
             }
             let parameters = operations.get_mut("put").and_then(|put| put.get_mut("parameters"));
@@ -146,6 +151,12 @@ fn complete_description(mut described: Value) -> Value {
     described["paths"] = Value::Object(paths);
     add_name_patterns(&mut described);
     described
+}
+
+/// Returns the words for a status, such as `OK`.
+fn reason_phrase(status: &str) -> &'static str {
+    let status: Option<StatusCode> = status.parse().ok();
+    status.and_then(|status| status.canonical_reason()).unwrap_or("an answer")
 }
 
 async fn unknown_path(request: Request) -> Response {
@@ -170,6 +181,8 @@ pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
     let description = move || async move { ([(header::CONTENT_TYPE, "application/json")], described).into_response() };
     let mcp = Router::new()
         .route("/mcp", any(serve_mcp_request))
+        // So other servers are called, and clients' configurations.
+        .route("/mcp/", any(serve_mcp_request))
         .route_layer(from_fn_with_state(TokenScope::Read, require_scope));
     let router = Router::new()
         .nest(API_PREFIX, rest.route_layer(from_fn_with_state(state.clone(), replay_answers)))
@@ -215,6 +228,14 @@ mod tests {
             assert!(paths[path][method].is_object(), "{method} {path}");
         }
         crate::api_links::tests::assert_links(&described);
+        let operations =
+            paths.as_object().expect("paths").values().filter_map(Value::as_object).flat_map(|all| all.values());
+        for operation in operations {
+            for (status, response) in operation["responses"].as_object().expect("responses") {
+                let words = response["description"].as_str().unwrap_or_default();
+                assert!(!words.is_empty(), "{} {status}", operation["operationId"]);
+            }
+        }
         let schemas = &described["components"]["schemas"];
         for (schema, field) in [
             ("Task", "description"),

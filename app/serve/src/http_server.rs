@@ -25,15 +25,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a request's head in bytes.
 const MAX_HEAD_BYTES: u32 = 64 << 10;
 /// Maximum number of requests at the same time on one connection of HTTP/2, and time between checks that it lives.
-#[cfg(feature = "grpc")]
 const MAX_STREAMS: u32 = 64;
-#[cfg(feature = "grpc")]
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// What a TLS connection may agree to speak.
-#[cfg(feature = "grpc")]
 const TLS_PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
-#[cfg(not(feature = "grpc"))]
-const TLS_PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 /// Maximum time that requests have to end when the server ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
@@ -119,21 +114,13 @@ pub enum HttpServeError {
     Nowhere,
 }
 
-/// Sets the limits for connections, whatever carries them.
+/// Sets the limits for connections, whatever carries them. They speak HTTP/1.1 and HTTP/2: a server that is limited to
+/// HTTP/1.1 would refuse WebSocket.
 fn with_limits<A: Address, Acc>(mut server: Server<A, Acc>) -> Server<A, Acc> {
     server.http_builder().http1().header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES as usize);
-    #[cfg(feature = "grpc")]
-    let server = {
-        let mut builder = server.http_builder().http2();
-        builder.timer(hyper_util::rt::TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
-        builder
-            .max_header_list_size(MAX_HEAD_BYTES)
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(HEAD_TIMEOUT);
-        server
-    };
-    #[cfg(not(feature = "grpc"))]
-    let server = server.http1_only();
+    let mut builder = server.http_builder().http2();
+    builder.timer(hyper_util::rt::TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
+    builder.max_header_list_size(MAX_HEAD_BYTES).keep_alive_interval(PING_INTERVAL).keep_alive_timeout(HEAD_TIMEOUT);
     server.first_request_timeout(HEAD_TIMEOUT)
 }
 

@@ -338,8 +338,17 @@ pub(crate) async fn receive_body(body: Body, max: usize) -> Result<Vec<u8>, Prob
     Err(ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
-/// Refuses a compressed body, whose bytes would be kept as they are.
-pub(crate) fn refuse_encoded(headers: &HeaderMap) -> Result<(), ProblemDetails> {
+/// Refuses a compressed body and a part of a body, which would be kept as the whole.
+pub(crate) fn ensure_whole_body(headers: &HeaderMap) -> Result<(), ProblemDetails> {
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    if !headers.get_all(header::TRANSFER_ENCODING).iter().all(is_chunked) {
+        let why = "send the body without Transfer-Encoding, or with chunked alone; compressed bodies aren't read";
+        return Err(ProblemDetails::new(StatusCode::NOT_IMPLEMENTED, why));
+    }
+    if headers.contains_key(header::CONTENT_RANGE) {
+        let why = "send the whole text or file without Content-Range; parts aren't written";
+        return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
+    }
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     match headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
         true => Ok(()),
@@ -357,7 +366,7 @@ impl FromRequest<Arc<HttpState>> for TextBody {
     type Rejection = ProblemDetails;
 
     async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<TextBody, ProblemDetails> {
-        refuse_encoded(request.headers())?;
+        ensure_whole_body(request.headers())?;
         let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
         let bytes = tokio::time::timeout(BODY_TIMEOUT, receive_body(request.into_body(), MAX_BODY_BYTES))
             .await

@@ -23,6 +23,7 @@ mod clock;
 mod command_calls;
 mod companion;
 mod component_approvals;
+mod entity_tags;
 mod event_feed;
 #[cfg(feature = "grpc")]
 mod grpc;
@@ -33,6 +34,7 @@ mod http_state;
 mod kept_answers;
 mod list_pages;
 mod mcp_approvals;
+mod mcp_batches;
 mod mcp_completion;
 mod mcp_http;
 pub mod mcp_install;

@@ -5,13 +5,16 @@ use crate::approval_requests::ApprovalRequests;
 use crate::command_calls::WorkspaceCommands;
 use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, HttpState, MAX_BODY_BYTES, TextBody};
+use crate::mcp_batches::MAX_BATCH_MESSAGES;
 use crate::mcp_server::{McpPermissions, NotebookMcpServer, WritePermission};
 use crate::problem::ProblemDetails;
 use crate::token_lease::TokenLease;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
@@ -22,6 +25,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of sessions of one token that are open at the same time. One without requests ends by itself.
 const MAX_TOKEN_SESSIONS: usize = 100;
+
+/// The last version of the protocol that has batches, and the header that says which one a client speaks.
+const LAST_BATCH_VERSION: &str = "2025-03-26";
+const VERSION_HEADER: &str = "mcp-protocol-version";
+const EVENT_STREAM_TYPE: &str = "text/event-stream";
+/// What clients must accept.
+const ACCEPTED_TYPES: &str = "application/json, text/event-stream";
 
 /// The service of a token, with its sessions.
 #[derive(Clone)]
@@ -110,13 +120,68 @@ fn begins_session(message: &str) -> bool {
     serde_json::from_str::<Value>(message).is_ok_and(|message| message["method"] == "initialize")
 }
 
+/// Returns the messages of a batch; `None` if the body is something else, or the client's version has no batches.
+fn batch_messages(headers: &HeaderMap, body: &str) -> Option<Vec<Value>> {
+    let version = headers.get(VERSION_HEADER).and_then(|version| version.to_str().ok());
+    if !body.trim_start().starts_with('[') || version.is_some_and(|version| version > LAST_BATCH_VERSION) {
+        return None;
+    }
+    serde_json::from_str(body).ok().filter(|messages: &Vec<Value>| !messages.is_empty())
+}
+
+/// Names what the library sends for clients that accept everything.
+fn name_accepted_types(headers: &mut HeaderMap) {
+    let ranges = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_any = |range: &str| range.split(';').next().is_some_and(|range| range.trim() == "*/*");
+    if ranges.flat_map(|value| value.split(',')).any(is_any) {
+        headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPTED_TYPES));
+    }
+}
+
+/// Serves the messages of a batch. The answers to its requests come in one stream, in the order in which they're ready.
+async fn serve_batch(
+    service: &StreamableHttpService<NotebookMcpServer, LocalSessionManager>,
+    parts: Parts,
+    messages: Vec<Value>,
+) -> Response {
+    let refused = |why: String| ProblemDetails::new(StatusCode::BAD_REQUEST, why).into_response();
+    if messages.len() > MAX_BATCH_MESSAGES {
+        return refused(format!("a batch has at most {MAX_BATCH_MESSAGES} messages"));
+    }
+    if messages.iter().any(|message| message["method"] == "initialize") {
+        return refused("`initialize` can't be in a batch; send it alone".to_owned());
+    }
+    let mut answers = Vec::new();
+    for message in messages {
+        let mut parts = parts.clone();
+        // It's the length of the batch.
+        parts.headers.remove(header::CONTENT_LENGTH);
+        let request = Request::from_parts(parts, Body::from(message.to_string()));
+        let response = service.handle(request).await.map(Body::new);
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        let is_stream = kind.is_some_and(|kind| kind.as_bytes() == EVENT_STREAM_TYPE.as_bytes());
+        match response.status() {
+            StatusCode::ACCEPTED => {}
+            StatusCode::OK if is_stream => answers.push(response.into_body().into_data_stream()),
+            _ => return response,
+        }
+    }
+    if answers.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    // Each part of a body is a whole event.
+    let body = Body::from_stream(stream::select_all(answers));
+    ([(header::CONTENT_TYPE, EVENT_STREAM_TYPE)], body).into_response()
+}
+
 /// Serves a request of an MCP client.
 pub(crate) async fn serve_mcp_request(
     State(state): State<Arc<HttpState>>,
     caller: ApiCaller,
     request: Request,
 ) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    name_accepted_types(&mut parts.headers);
     // The body is received here, within the limits of size and time.
     let body = match TextBody::from_request(Request::from_parts(parts.clone(), body), &state).await {
         Ok(TextBody(body)) => body,
@@ -126,6 +191,11 @@ pub(crate) async fn serve_mcp_request(
     if sessions.sessions.read().await.len() >= MAX_TOKEN_SESSIONS && begins_session(&body) {
         let why = "too many MCP sessions of this token are open; end one with DELETE, or wait";
         return ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    }
+    if parts.method == Method::POST
+        && let Some(messages) = batch_messages(&parts.headers, &body)
+    {
+        return serve_batch(&service, parts, messages).await;
     }
     let ends_session = parts.method == Method::DELETE;
     let mut response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);

@@ -6,6 +6,7 @@ use crate::approval_requests::{ApprovalRequests, shown_time, wait_for_decision};
 use crate::client_roots::preferred_volume;
 use crate::command_calls::WorkspaceCommands;
 use crate::event_feed::EventFeed;
+use crate::list_pages::{cursor_after, page_start};
 use crate::mcp_approvals::ask_about_write;
 use crate::mcp_prompts::{self, PromptError};
 use crate::mcp_resources::{ServedResource, resource_templates};
@@ -22,9 +23,9 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
-    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations,
-    UnsubscribeRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
@@ -419,10 +420,23 @@ fn call_error(error: ToolCallError) -> ErrorData {
     ErrorData::resource_not_found(error.0, None)
 }
 
-fn cursor_offset(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
-    match request.and_then(|request| request.cursor) {
+fn foreign_cursor() -> ErrorData {
+    ErrorData::invalid_params("the cursor is not one of ours", None)
+}
+
+/// Returns where a page begins. Some clients ask for the first page with an empty cursor.
+fn list_cursor(request: Option<PaginatedRequestParams>) -> Result<u64, ErrorData> {
+    match request.and_then(|request| request.cursor).filter(|cursor| !cursor.is_empty()) {
         None => Ok(0),
-        Some(cursor) => cursor.parse().map_err(|_| ErrorData::invalid_params("the cursor is not one of ours", None)),
+        Some(cursor) => cursor.parse().map_err(|_| foreign_cursor()),
+    }
+}
+
+/// Checks the request for a list that has one page.
+fn ensure_first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match list_cursor(request)? {
+        0 => Ok(()),
+        _ => Err(foreign_cursor()),
     }
 }
 
@@ -470,9 +484,10 @@ impl ServerHandler for NotebookMcpServer {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        ensure_first_page(request)?;
         let allowed = TOOL_ROWS.iter().filter(|row| self.permissions.allow(row.effect));
         Ok(ListToolsResult::with_all_items(allowed.map(tool_of).collect()))
     }
@@ -517,21 +532,25 @@ impl ServerHandler for NotebookMcpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let offset = cursor_offset(request)?;
+        let cursor = list_cursor(request)?;
         let all = self.perform(context, |calls| calls.resources()).await?.map_err(call_error)?;
-        let count = all.len();
-        let page = all.into_iter().skip(offset).take(RESOURCES_PER_PAGE);
+        let key = |resource: &Resource| resource.uri.clone();
+        let start = page_start(&all, cursor, &key).min(all.len());
+        let end = start.saturating_add(RESOURCES_PER_PAGE).min(all.len());
+        let last = all.get(start..end).and_then(|page| page.last()).filter(|_| end < all.len());
+        let next_cursor = last.map(|last| cursor_after(end as u64, &key(last)).to_string());
+        let page = all.into_iter().skip(start).take(RESOURCES_PER_PAGE);
         let mut listed = ListResourcesResult::with_all_items(page.collect());
-        let end = offset.saturating_add(RESOURCES_PER_PAGE);
-        listed.next_cursor = (end < count).then(|| end.to_string());
+        listed.next_cursor = next_cursor;
         Ok(listed)
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        ensure_first_page(request)?;
         Ok(ListResourceTemplatesResult::with_all_items(resource_templates()))
     }
 
@@ -592,9 +611,10 @@ impl ServerHandler for NotebookMcpServer {
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        ensure_first_page(request)?;
         let mut prompts = mcp_prompts::all_prompts();
         let taken = mcp_prompts::prompt_names();
         let peer = context.peer.clone();

@@ -14,12 +14,26 @@ pub(crate) fn percent_decoded(text: &str) -> Option<String> {
         rest = after;
         match first {
             b'%' => {
-                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                let digits = rest.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+                bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
                 rest = rest.get(2..)?;
             }
             other => bytes.push(*other),
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_valid_escapes_are_decoded() {
+        let name = "Ideas/Sail é+%.md";
+        assert_eq!(percent_decoded(&percent_encoded(name, true)).as_deref(), Some(name));
+        for wrong in ["%", "%4", "%4g", "%+f", "%-1", "%FF", "%é"] {
+            assert_eq!(percent_decoded(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -45,8 +45,9 @@ impl ProblemDetails {
         &self.detail
     }
 
-    pub(crate) fn with_header(mut self, name: HeaderName, value: &'static str) -> ProblemDetails {
-        self.headers.push((name, HeaderValue::from_static(value)));
+    /// Adds a header. A text that no header can have is left out.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: &str) -> ProblemDetails {
+        self.headers.extend(HeaderValue::from_str(value).map(|value| (name, value)));
         self
     }
 

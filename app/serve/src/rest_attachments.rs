@@ -2,10 +2,11 @@
 
 use crate::byte_ranges::{WantedBytes, wanted_bytes};
 use crate::command_calls::{CommandCall, CommandOutcome};
-use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body, refuse_encoded};
+use crate::entity_tags::{ReadCondition, names_tag, read_condition};
+use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, ensure_whole_body, receive_body};
 use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
-use crate::rest_notes::{NoteAddress, WriteCondition, header_text, names_tag};
+use crate::rest_notes::{NoteAddress, WriteCondition, header_text};
 use crate::tool_calls::ToolCallContext;
 use agent::secrets::secret_files::secret_file_kind;
 use axum::Json;
@@ -22,6 +23,8 @@ use utoipa::{IntoParams, ToSchema};
 /// Maximum size in bytes of an attachment that is received, and the time that it may take.
 pub(crate) const MAX_RECEIVED_BYTES: usize = 32 << 20;
 pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
+/// What the command says if there's something with the name of a new file.
+const TAKEN_NAME: &str = "with that name already exists";
 /// Number of bytes that are read and sent at once.
 const SENT_PART_BYTES: u64 = 1 << 20;
 
@@ -194,6 +197,7 @@ impl SentAttachment {
     params(
         ("volume" = String, Path, description = "name of the volume"),
         ("path" = String, Path, description = "path of the attachment inside the volume"),
+        ("If-Match" = Option<String>, Header, description = "answer 412 if it has another entity tag"),
         ("If-None-Match" = Option<String>, Header, description = "answer 304 if it still has this entity tag"),
         ("Range" = Option<String>, Header, description = "one range of bytes, such as `bytes=0-99`"),
         ("If-Range" = Option<String>, Header, description = "the range only if it still has this entity tag"),
@@ -203,6 +207,8 @@ impl SentAttachment {
             headers(("ETag" = String, description = "changes when the file is written"))),
         (status = 206, body = inline(BytesBody), content_type = "*/*", description = "the bytes of the range"),
         (status = 304, description = "it still has that entity tag"),
+        (status = 412, body = ProblemDetails, content_type = "application/problem+json",
+            description = "it has another entity tag"),
         (status = 416, body = ProblemDetails, content_type = "application/problem+json",
             description = "the range begins after the end"),
     ),
@@ -216,8 +222,10 @@ pub(crate) async fn read_attachment(
     let address = NoteAddress::new(&caller, volume, path)?;
     let found = read_about(&caller, &address).await?;
     let tag = found.etag();
-    if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|known| names_tag(known, &tag)) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    match read_condition(&headers, &tag) {
+        ReadCondition::Send => {}
+        ReadCondition::NotModified => return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response()),
+        ReadCondition::Changed => return Err(changed()),
     }
     let is_same = header_text(&headers, header::IF_RANGE).is_none_or(|known| known == tag);
     // Only for GET do ranges mean something.
@@ -266,7 +274,7 @@ impl FromRequest<Arc<HttpState>> for BytesBody {
     type Rejection = ProblemDetails;
 
     async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<BytesBody, ProblemDetails> {
-        refuse_encoded(request.headers())?;
+        ensure_whole_body(request.headers())?;
         let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
         let received = receive_body(request.into_body(), MAX_RECEIVED_BYTES);
         tokio::time::timeout(RECEIVE_TIMEOUT, received).await.map_err(slow)?.map(BytesBody)
@@ -352,6 +360,10 @@ pub(crate) async fn store_attachment(
             match outcome.code {
                 0 => Ok((status, needed_attachment(calls, &address)?)),
                 2 if find_attachment(calls, &address)?.map(|now| now.version) != version => Err(changed()),
+                // It was made meanwhile, and isn't listed yet.
+                2 if version.is_none() && outcome.reason().contains(TAKEN_NAME) => {
+                    Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason()))
+                }
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })

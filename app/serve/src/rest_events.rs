@@ -77,11 +77,12 @@ async fn next_event(mut position: StreamPosition) -> Option<(SentEvent, StreamPo
     }
 }
 
-/// Returns the events that the token reaches, from now on, or those after the one with the id `resumed`.
+/// Returns the events that the token reaches, from now on, or those after the one with the id `resumed`. Before them is
+/// the id of the place where they begin, unless the first one has it.
 pub(crate) async fn follow_events(
     caller: ApiCaller,
     resumed: Option<String>,
-) -> Result<impl Stream<Item = SentEvent> + Send, ProblemDetails> {
+) -> Result<(Option<String>, impl Stream<Item = SentEvent> + Send), ProblemDetails> {
     let only = caller.only_volume_id().await?;
     let feed = caller.state.feed.clone();
     feed.begin().await?;
@@ -90,13 +91,17 @@ pub(crate) async fn follow_events(
         None => feed.last_number(),
         Some(Some(number)) => number,
         Some(None) => {
-            first.push_back(gap_event("events after that id are no longer known"));
-            feed.last_number()
+            let number = feed.last_number();
+            // Who has read it resumes after it.
+            let id = Some(feed.event_id(number));
+            first.push_back(SentEvent { id, ..gap_event("events after that id are no longer known") });
+            number
         }
     };
+    let begin = first.is_empty().then(|| feed.event_id(number));
     let tokens = caller.state.tokens.clone();
     let position = StreamPosition { feed, number, only, first, token: caller.token.id, tokens };
-    Ok(stream::unfold(position, next_event))
+    Ok((begin, stream::unfold(position, next_event)))
 }
 
 /// Sends events as they happen (`text/event-stream`). With `Last-Event-ID`, begins with those after it.
@@ -112,11 +117,14 @@ pub(crate) async fn stream_events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ProblemDetails> {
     let resumed = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().to_owned());
-    let events = follow_events(caller, resumed).await?.map(|sent| {
+    let (begin, events) = follow_events(caller, resumed).await?;
+    let events = events.map(|sent| {
         let event = Event::default().event(&sent.kind).data(&sent.data);
         Ok(if let Some(id) = sent.id { event.id(id) } else { event })
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
+    // An id without data is no event for clients, but they resume after it if the connection is lost before the first.
+    let begin = stream::iter(begin.map(|id| Ok::<_, Infallible>(Event::default().id(id))));
+    Ok(Sse::new(begin.chain(events)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 
 /// A page of access tokens, oldest first.

@@ -3,10 +3,11 @@
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
 use crate::list_pages::{PagePosition, keyed_page};
+use crate::percent_text::percent_encoded;
 use crate::problem::ProblemDetails;
 use crate::rest_work::ensure_sent;
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -212,7 +213,7 @@ pub(crate) struct KeptMemory {
 #[utoipa::path(
     post, path = "/memory", tag = "memory", request_body = NewMemory,
     responses(
-        (status = 201, body = KeptMemory),
+        (status = 201, body = KeptMemory, headers(("Location" = String, description = "where it is"))),
         (status = 409, body = ProblemDetails, content_type = "application/problem+json",
             description = "it is not kept, because it says too little"),
     ),
@@ -221,7 +222,9 @@ pub(crate) async fn add_memory(
     caller: ApiCaller,
     JsonBody(new): JsonBody<NewMemory>,
 ) -> Result<Response, ProblemDetails> {
-    Ok((StatusCode::CREATED, Json(keep_memory(&caller, new).await?)).into_response())
+    let kept = keep_memory(&caller, new).await?;
+    let place = format!("/api/v1/memory/{}", percent_encoded(&kept.id, false));
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(kept)).into_response())
 }
 
 /// Adds something for agents to remember.

@@ -1,6 +1,7 @@
 //! REST: volumes, notes, search and todos.
 
 use crate::command_calls::{CommandCall, CommandOutcome, text_version};
+use crate::entity_tags::{ReadCondition, names_tag, read_condition};
 use crate::http_state::{ApiCaller, JsonBody, TextBody, UrlPath, UrlQuery};
 use crate::list_pages::{
     MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, cursor_position, keyed_page, keyed_page_within, page_cursor,
@@ -231,11 +232,6 @@ impl NoteText {
     }
 }
 
-/// Returns whether a header of entity tags names this one.
-pub(crate) fn names_tag(header: &str, tag: &str) -> bool {
-    header.split(',').map(str::trim).any(|named| named == tag || named == "*")
-}
-
 pub(crate) fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
@@ -246,12 +242,15 @@ pub(crate) fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str>
     params(
         ("volume" = String, Path, description = "name of the volume"),
         ("path" = String, Path, description = "path of the note inside the volume"),
+        ("If-Match" = Option<String>, Header, description = "answer 412 if the note has another entity tag"),
         ("If-None-Match" = Option<String>, Header, description = "answer 304 if the note still has this entity tag"),
     ),
     responses(
         (status = 200, body = String, content_type = "text/markdown", description = "the note's text",
             headers(("ETag" = String, description = "changes with every byte of the note"))),
         (status = 304, description = "the note still has that entity tag"),
+        (status = 412, body = ProblemDetails, content_type = "application/problem+json",
+            description = "the note has another entity tag"),
     ),
 )]
 pub(crate) async fn read_note(
@@ -261,8 +260,10 @@ pub(crate) async fn read_note(
 ) -> Result<Response, ProblemDetails> {
     let note = read_text(&caller, NoteAddress::new(&caller, volume, path)?).await?;
     let tag = note.etag();
-    if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|known| names_tag(known, &tag)) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    match read_condition(&headers, &tag) {
+        ReadCondition::Send => {}
+        ReadCondition::NotModified => return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response()),
+        ReadCondition::Changed => return Err(changed()),
     }
     let headers = [(header::ETAG, tag), (header::CONTENT_TYPE, "text/markdown; charset=utf-8".to_owned())];
     Ok((headers, note.text).into_response())
@@ -391,6 +392,8 @@ fn replace_text(
     match outcome.code {
         0 => Ok(StatusCode::OK),
         2 if address.read(calls)?.is_none_or(|now| now.version != old.version) => Err(changed()),
+        // It was deleted meanwhile.
+        3 if address.read(calls)?.is_none() => Err(changed()),
         3 => unsaved_write(calls, address, &version, &outcome),
         _ => Err(ProblemDetails::of_outcome(&outcome)),
     }
@@ -470,10 +473,19 @@ pub(crate) async fn remove_note(
         .perform_calls(move |calls| {
             let note = address.needed(calls)?;
             address.ensure_unguarded(calls)?;
-            if tags.is_some_and(|tags| !names_tag(&tags, &note.etag())) {
+            if tags.as_ref().is_some_and(|tags| !names_tag(tags, &note.etag())) {
                 return Err(changed());
             }
-            let outcome = calls.perform(CommandCall::json("rm").operands([&address.word()]));
+            // The owner compares again, just before it deletes.
+            let expected = tags.map(|_| note.version);
+            let call = CommandCall::json("rm").option("if-version", expected.as_ref());
+            let outcome = calls.perform(call.operands([&address.word()]));
+            if outcome.code == 2
+                && let Some(expected) = expected
+                && address.read(calls)?.is_none_or(|now| now.version != expected)
+            {
+                return Err(changed());
+            }
             ProblemDetails::unless_done(&outcome)
         })
         .await?
@@ -747,11 +759,5 @@ mod tests {
         assert!(full.status() == StatusCode::SERVICE_UNAVAILABLE && full.detail().contains("don't send it again"));
         let other = write(slow, "another text").expect_err("the note has another text");
         assert!(!other.detail().contains("don't send it again"), "{}", other.detail());
-    }
-
-    #[test]
-    fn entity_tags_are_compared_strongly() {
-        assert!(names_tag("\"a\", \"b\"", "\"b\"") && names_tag("*", "\"b\""));
-        assert!(!names_tag("W/\"b\"", "\"b\"") && !names_tag("b", "\"b\"") && !names_tag("", "\"b\""));
     }
 }

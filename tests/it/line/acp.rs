@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A server that doesn't answer in this time is considered hung.
@@ -135,6 +136,32 @@ impl Drop for Editor {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_reached_over_a_link_is_in_its_volume() {
+    let asked: Arc<Mutex<String>> = Arc::default();
+    let heard = asked.clone();
+    let model = agents::model(move |_, body| {
+        *heard.lock().expect("unpoisoned") = body["messages"].to_string();
+        ("Done.".to_owned(), Vec::new())
+    });
+    let house = agents::house(&model, &[("Boat.md", "It has 12 volts.\n")]);
+    let link = house.path("link");
+    std::os::unix::fs::symlink(house.path("notes"), &link).expect("linked");
+    let mut editor = Editor::new(&house);
+    let made = editor.good("session/new", json!({"cwd": link, "mcpServers": []}));
+    let session = made["sessionId"].as_str().expect("an id").to_owned();
+    // A file of the volume is mentioned as such.
+    let uri = format!("file://{}", link.join("Boat.md").display());
+    let prompt = json!([{"type": "text", "text": "Look at"}, {"type": "resource_link", "name": "Boat.md", "uri": uri}]);
+    editor.good("session/prompt", json!({"sessionId": session, "prompt": prompt}));
+    let asked = asked.lock().expect("unpoisoned").clone();
+    assert!(asked.contains("Look at @Boat.md") && asked.contains("12 volts"), "{asked}");
+    let listed = editor.good("session/list", json!({"cwd": link}));
+    assert_eq!(listed["sessions"][0]["sessionId"], session, "{listed}");
+    editor.end();
 }
 
 /// A model that plans, writes a note, runs a command, and answers.

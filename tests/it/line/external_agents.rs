@@ -281,6 +281,15 @@ fn a_program_goes_on_in_its_own_session_also_after_it_was_killed() {
 }
 
 #[test]
+fn a_program_that_looks_first_makes_a_file() {
+    let house = house();
+    let words = ["ask", "looks first", "--agent", "mine", "--json", "--approve", "shell: head *"];
+    let steps = without_events(house.run(&words).good().lines());
+    assert_eq!(steps.last().expect("an answer")["content"], "Code 1, tail directory.", "{steps:?}");
+    assert_eq!(house.read("notes/new.md"), b"# New\n");
+}
+
+#[test]
 fn only_the_user_gives_work_to_a_program() {
     let script = |turn: usize, body: &Value| -> super::agents::Said {
         match turn {

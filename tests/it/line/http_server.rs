@@ -543,7 +543,7 @@ impl EventClient {
         client
     }
 
-    fn line(&mut self) -> String {
+    pub(super) fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("a line in time");
         assert!(!line.is_empty(), "the stream ended");

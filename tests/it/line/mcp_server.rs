@@ -93,6 +93,18 @@ impl Client {
         }
     }
 
+    /// Sends a batch, and returns the answer to all of it.
+    pub(crate) fn batch(&mut self, messages: &Value) -> Value {
+        self.send(messages);
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(answers) if answers.is_array() => return answers,
+                Ok(line) => self.said.push(line),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("no answer: {:?}", self.said),
+            }
+        }
+    }
+
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)

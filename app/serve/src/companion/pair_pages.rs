@@ -8,7 +8,7 @@ use crate::http_state::{HttpState, UrlQuery};
 use crate::pairing::PairingRefusal;
 use crate::problem::ProblemDetails;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 const MAX_NAME_CHARS: usize = 40;
 /// Maximum length of a code that is looked at, in bytes.
 const MAX_CODE_BYTES: usize = 64;
+/// What an answer 401 must name. Browsers know no such scheme, so they show the page.
+const PAIRING_CHALLENGE: &str = "Pairing realm=\"tracebook\"";
 
 #[derive(Deserialize)]
 pub(super) struct PairQuery {
@@ -50,7 +52,9 @@ fn pairing_form(code: &str, name: &str, problem: Option<&str>) -> Markup {
 
 /// Shows what a browser that isn't paired can do.
 pub(super) fn unpaired_page(status: StatusCode, problem: &str) -> Response {
-    bare_page(status, "Pair", &pairing_form("", "", Some(problem)))
+    let mut page = bare_page(status, "Pair", &pairing_form("", "", Some(problem)));
+    page.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(PAIRING_CHALLENGE));
+    page
 }
 
 /// Returns a name for the browser, from what it says about itself.

@@ -26,7 +26,7 @@ impl EventService for EventGrpcService {
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
         let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
         let permit = self.state.grpc.watch_permit()?;
-        let events = follow_events(caller, given(request.into_inner().after_event_id)).await.map_err(refused)?;
+        let (_, events) = follow_events(caller, given(request.into_inner().after_event_id)).await.map_err(refused)?;
         let events = events.map(move |sent| {
             let _held = &permit;
             Ok(WatchEventsResponse {

@@ -575,7 +575,7 @@ impl RequestLedger {
     pub(crate) fn apply(&mut self, peer: &PeerConnection, results: Vec<(String, ActionResult)>) {
         for (id, result) in results {
             let Some(awaited) = self.awaited.remove(&id) else { continue };
-            let failed = || plain_error(ErrorCode::InternalError, result.text.clone());
+            let failed = || result.error();
             match awaited {
                 AwaitedAnswer::Nothing => {}
                 AwaitedAnswer::Read(request) => {

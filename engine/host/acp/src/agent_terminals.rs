@@ -82,13 +82,26 @@ fn exit_status(result: &ActionResult) -> TerminalExitStatus {
     TerminalExitStatus::new().exit_code(code.unwrap_or(NOT_EXECUTABLE))
 }
 
+/// Returns what a command has printed, without the line in which the result of the tool says how it has ended.
+fn printed_text(result: ActionResult) -> String {
+    let ActionResult { success, mut text } = result;
+    let whole = text.trim_end();
+    let begin = whole.rfind('\n').map_or(0, |at| at + 1);
+    let line = whole.get(begin..).unwrap_or_default();
+    let is_end = line.starts_with("(exit code ") || line.starts_with("(ended by signal ");
+    if !success && is_end && line.ends_with(')') {
+        text.truncate(begin);
+    }
+    text
+}
+
 impl AgentTerminal {
     fn end(&mut self, peer: &PeerConnection, result: ActionResult) {
         let status = exit_status(&result);
         for request in std::mem::take(&mut self.waiting) {
             peer.respond(&request, Ok(WaitForTerminalExitResponse::new(status.clone())));
         }
-        self.ended = Some((result.text, status));
+        self.ended = Some((printed_text(result), status));
     }
 
     fn kill(&mut self, peer: &PeerConnection) {
@@ -256,6 +269,16 @@ impl AgentTerminals {
 mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_output_of_a_terminal_is_what_was_printed() {
+        let printed = |success: bool, text: &str| printed_text(ActionResult { success, text: text.to_owned() });
+        assert_eq!(printed(false, "no\n(exit code 7)"), "no\n");
+        assert_eq!(printed(false, "(ended by signal 11)"), "");
+        // What it has printed itself, and why it didn't run.
+        assert_eq!(printed(true, "done\n(exit code 7)"), "done\n(exit code 7)");
+        assert_eq!(printed(false, "denied\n"), "denied\n");
+    }
 
     #[test]
     fn the_end_of_a_command_is_read_from_its_result() {

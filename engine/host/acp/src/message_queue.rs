@@ -1,10 +1,13 @@
 //! What an agent's program has sent and nobody has worked on yet. A program that sends too much has to wait.
 
 use crate::IncomingMessage;
+use agent_client_protocol_schema::v1::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// How the text begins that says that a file isn't there.
+const MISSING_FILE: &str = "no such file or folder";
 /// Maximum number of messages that wait. The program's output isn't read further meanwhile.
 const MAX_QUEUED_MESSAGES: usize = 500;
 
@@ -24,6 +27,17 @@ pub struct ActionResult {
     pub success: bool,
     /// What it gave, or why it wasn't done.
     pub text: String,
+}
+
+impl ActionResult {
+    /// Returns the error for what wasn't done. Agents look before they make a file; they know from the code, or from
+    /// the protocol's words, that there's none yet.
+    pub(crate) fn error(&self) -> Error {
+        match self.text.starts_with(MISSING_FILE) {
+            true => Error::new(i32::from(ErrorCode::ResourceNotFound), format!("Resource not found: {}", self.text)),
+            false => Error::new(i32::from(ErrorCode::InternalError), self.text.clone()),
+        }
+    }
 }
 
 /// The next event of the queue.

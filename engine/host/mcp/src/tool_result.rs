@@ -3,6 +3,7 @@
 use crate::{MAX_RESULT_BYTES, McpToolResult};
 use base64::Engine;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
 
 const UNSUPPORTED_CONTENT_TEXT: &str = "(something that is not understood here)";
 
@@ -11,13 +12,42 @@ pub(crate) fn truncate_text(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
+/// Returns the data that a block attaches, in base64.
+fn attached_data(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::Image(image) => Some(&image.data),
+        ContentBlock::Audio(audio) => Some(&audio.data),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::BlobResourceContents { blob, .. } => Some(blob),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns structured content without the data that blocks attach; some servers repeat it there.
+fn without_attached(value: Value, attached: &[String]) -> Value {
+    match value {
+        Value::String(text) if attached.contains(&text) => Value::from("(attached)"),
+        Value::Array(items) => items.into_iter().map(|item| without_attached(item, attached)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, field)| (name, without_attached(field, attached))).collect()
+        }
+        other => other,
+    }
+}
+
 /// Converts a tool's result; `None` if it's larger than [`MAX_RESULT_BYTES`].
 pub(crate) fn convert_result(result: CallToolResult) -> Option<McpToolResult> {
     let spoken = result.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
+    let structured = result.structured_content.filter(|_| !spoken).map(|structured| {
+        let attached: Vec<String> = result.content.iter().filter_map(attached_data).map(str::to_owned).collect();
+        without_attached(structured, &attached)
+    });
     let mut said = convert_blocks(result.content)?;
     said.failed = result.is_error == Some(true);
     // Servers repeat structured content as text. Read it only if they don't.
-    if let Some(structured) = result.structured_content.filter(|_| !spoken) {
+    if let Some(structured) = structured {
         said.push_line(&structured.to_string());
     }
     (said.total_bytes() <= MAX_RESULT_BYTES).then_some(said)
@@ -74,5 +104,24 @@ impl McpToolResult {
 
     fn total_bytes(&self) -> usize {
         self.text.len() + self.attached.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn attached_data_is_no_text_too() {
+        let picture = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw=="});
+        let file = json!({"uri": "doc://a", "mimeType": "application/zip", "blob": "UEsDBA=="});
+        let file = json!({"type": "resource", "resource": file});
+        let structured = json!({"content": [picture, file], "pages": 2});
+        let result = json!({"content": [picture, file], "structuredContent": structured});
+        let said = convert_result(serde_json::from_value(result).expect("a result")).expect("small");
+        assert_eq!(said.attached.len(), 2);
+        assert!(said.text.contains("\"pages\":2") && said.text.contains("(attached)"), "{}", said.text);
+        assert!(!said.text.contains("iVBORw") && !said.text.contains("UEsDBA"), "{}", said.text);
     }
 }
