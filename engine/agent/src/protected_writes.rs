@@ -14,7 +14,9 @@ pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Opt
         return None;
     }
     let mut paths = WRITE_PATH_ARGUMENTS.iter().filter_map(|name| arguments.get(*name)?.as_str());
-    paths.find_map(|path| guarded_reason(path).map(|why| format!("{path} is not an ordinary file: {why}")))
+    // A note's extension may be left out.
+    let reason = |path: &str| guarded_reason(path).or_else(|| guarded_reason(&format!("{path}.md")));
+    paths.find_map(|path| reason(path).map(|why| format!("{path} is not an ordinary file: {why}")))
 }
 
 #[cfg(test)]
@@ -37,7 +39,16 @@ mod tests {
             let arguments = json!({"path": path, "content": "x"});
             policy.decide(&tool, arguments.as_object().expect("an object"), &CallFacts::default(), here, here)
         };
-        for path in [".envrc", "sub/.vscode/tasks.json", "components/agents/a.md", "Agents/a.py", ".venv/x", "x/HEAD"] {
+        for path in [
+            ".envrc",
+            "sub/.vscode/tasks.json",
+            "components/agents/a.md",
+            "Agents/a.py",
+            ".venv/x",
+            "x/HEAD",
+            "AGENTS",
+            "sub/SKILL",
+        ] {
             for tool in ["write_file", "edit_file", "delete_file"] {
                 let verdict = decided(tool, path);
                 assert_eq!(verdict.word, Permission::Ask, "{tool} {path}");
