@@ -249,6 +249,12 @@ impl PolicyRule {
         self.word != Permission::Allow && is_some && pattern.matches_tool(tool)
     }
 
+    /// Returns whether the rule's pattern may match a shell command once the shell has made up its words.
+    pub fn may_become_covered(&self, command: &str) -> bool {
+        let RuleSubject::Pattern(pattern) = &self.about else { return false };
+        pattern.argument.as_deref().is_some_and(|argument| shell_words::may_become_command(argument, command))
+    }
+
     /// Returns whether the rule was made for an earlier definition of this tool, so that it no longer applies.
     pub fn is_outdated(&self, tool: &ToolSpec) -> bool {
         match &self.about {

@@ -306,7 +306,7 @@ fn a_note_without_its_extension_is_judged_as_the_note() {
     let edit = |path: &str, old: &str| ("edit_file", json!({"path": path, "old_content": old, "new_content": "evil"}));
     answer(
         &mut twin,
-        said("", &[edit("AGENTS", "kind"), edit("private/key", "mine"), edit("notes/private/key", "mine")]),
+        said("", &[edit("AGENTS", "kind"), edit("private/key", "mine"), edit("v/private/key", "mine")]),
     );
     let asked = waits(&twin);
     assert!(asked.len() == 1 && asked[0].what == "Change AGENTS.md", "{asked:?}");
