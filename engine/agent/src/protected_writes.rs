@@ -3,7 +3,7 @@
 use crate::tool_spec::{ToolRisk, ToolSpec};
 use serde_json::{Map, Value};
 
-pub use ::guarded::guarded_reason;
+pub use ::guarded::{executed_reason, guarded_reason};
 
 /// Tool arguments that name a file to write.
 const WRITE_PATH_ARGUMENTS: [&str; 5] = ["path", "to", "target", "destination", "new_path"];

@@ -74,12 +74,6 @@ const GUARDED_FILES: &[(&str, &str)] = &[
     (".lefthook-local.yml", "git runs hooks that are named in it"),
     (".overcommit.yml", "git runs hooks that are named in it"),
     (".gitlab-ci.yml", "GitLab runs it"),
-    (".travis.yml", "Travis CI runs it"),
-    (".drone.yml", "Drone runs it"),
-    (".cirrus.yml", "Cirrus CI runs it"),
-    ("azure-pipelines.yml", "Azure Pipelines runs it"),
-    ("bitbucket-pipelines.yml", "Bitbucket Pipelines runs it"),
-    ("jenkinsfile", "Jenkins runs it"),
     (".gitconfig", "git runs programs that are named in it"),
     (".mcp.json", "assistants start programs that are named in it"),
     ("opencode.json", "opencode starts programs that are named in it"),
@@ -133,6 +127,16 @@ const GUARDED_FILES: &[(&str, &str)] = &[
     ("usercustomize.py", "Python runs it at every start"),
 ];
 
+/// Files that run elsewhere, once they were committed and pushed.
+const PIPELINE_FILES: &[(&str, &str)] = &[
+    (".travis.yml", "Travis CI runs it"),
+    (".drone.yml", "Drone runs it"),
+    (".cirrus.yml", "Cirrus CI runs it"),
+    ("azure-pipelines.yml", "Azure Pipelines runs it"),
+    ("bitbucket-pipelines.yml", "Bitbucket Pipelines runs it"),
+    ("jenkinsfile", "Jenkins runs it"),
+];
+
 /// Files that agents take as instructions, wherever they are, also in lower case.
 const INSTRUCTION_FILES: &[(&str, &str)] = &[
     ("AGENTS.md", "agents.md"),
@@ -168,6 +172,13 @@ pub fn guarded_reason_for_programs(path: &str) -> Option<&'static str> {
     find_reason(path, true)
 }
 
+/// Why another device may not make this file here: programs of this device would obey it, such as a virtual environment
+/// or a Git repository. Agents and instructions may come: they are text, and count only where the user trusts them.
+pub fn executed_reason(path: &str) -> Option<&'static str> {
+    let is_elsewhere = |why: &str| PIPELINE_FILES.iter().any(|(_, known)| *known == why);
+    find_reason(path, false).filter(|why| *why != AGENTS_REASON && *why != INSTRUCTIONS_REASON && !is_elsewhere(why))
+}
+
 /// The entries that would be guarded below `path` and are not elsewhere: who renames a folder that holds one of them to
 /// `path` makes it guarded. `*` stands for every folder with such entries.
 pub fn names_that_become_guarded(path: &str) -> &'static [&'static str] {
@@ -192,7 +203,7 @@ fn find_reason(path: &str, programs: bool) -> Option<&'static str> {
         if let Some((_, why)) = GUARDED_FOLDERS.iter().find(|(name, _)| name == part) {
             return Some(why);
         }
-        if let Some((_, why)) = GUARDED_FILES.iter().find(|(name, _)| name == part) {
+        if let Some((_, why)) = GUARDED_FILES.iter().chain(PIPELINE_FILES).find(|(name, _)| name == part) {
             return Some(why);
         }
     }
@@ -335,7 +346,7 @@ fn fold_name(name: &str) -> String {
 /// Returns names guarded everywhere, for sandboxes based on patterns.
 pub fn guarded_names() -> impl Iterator<Item = &'static str> {
     let instructions = INSTRUCTION_FILES.iter().map(|(_, lower)| *lower);
-    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).map(|(name, _)| *name).chain(instructions)
+    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).chain(PIPELINE_FILES).map(|(name, _)| *name).chain(instructions)
 }
 
 #[cfg(test)]
@@ -417,6 +428,18 @@ mod tests {
         }
         for path in ["projects/x/notes/agents.md", "agents.md"] {
             assert_eq!(guarded_reason(path).is_none(), cfg!(target_os = "linux"), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_devices_send_nothing_that_programs_here_obey() {
+        for path in
+            ["venv/lib/python3.13/site-packages/x.py", "sub/sitecustomize.py", "mise.toml", "x/HEAD", "opencode.json"]
+        {
+            assert!(executed_reason(path).is_some(), "{path}");
+        }
+        for path in ["a.md", "AGENTS.md", "agents/a.md", "Jenkinsfile", "data/x.json", "src/main.py"] {
+            assert_eq!(executed_reason(path), None, "{path}");
         }
     }
 
