@@ -141,8 +141,9 @@ fn no_device_makes_or_changes_what_programs_here_obey() {
         let bytes = theirs.commit(None, &[(file, Some(entry))], 5).expect("changed");
         twin.event(Event::Received { doc: volume, ticket: 1, parcel: bytes.into() });
         rest(&mut twin);
-        let coming = twin.beside.get(&volume).is_some_and(|beside| beside.files.values().any(|(at, _)| at == path));
-        assert!(!coming, "{path}");
+        let line = format!("a file name from another device is refused: {path:?}");
+        let is_refused = twin.session.sync().log.iter().any(|(_, known)| *known == line);
+        assert_eq!(is_refused, path != "fine.py", "{path}: {:?}", twin.session.sync().log);
         assert!(!twin.world.files.contains_key(&Path::new(ROOT).join(path)), "{path}");
     }
     assert!(twin.world.files.contains_key(&Path::new(ROOT).join("one.png")), "it keeps its name");
