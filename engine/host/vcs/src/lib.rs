@@ -80,6 +80,14 @@ pub const MAX_LOG_COMMITS: usize = 200_000;
 /// How long the last commits are searched.
 const LOG_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Returns whether a repository says by `core.worktree` that its files are in a folder that isn't its own, such as the
+/// one above it: Git would write there what is in its branches. A submodule's folder names its repository itself.
+fn has_foreign_files(repository: &Repository, top: &Path) -> bool {
+    let is_set = repository.config().is_ok_and(|config| config.get_entry("core.worktree").is_ok());
+    let path_of = |repository: &Repository| repository.path().canonicalize().ok();
+    is_set && Repository::open(top).ok().and_then(|own| path_of(&own)) != path_of(repository)
+}
+
 impl RepositoryFolder {
     /// Opens the repository that contains a folder.
     ///
@@ -101,6 +109,7 @@ impl RepositoryFolder {
             top.ok_or_else(|| VcsError::Refused("the repository has no files of its own (it is bare)".to_owned()))?;
         let inside = folder.strip_prefix(&top).ok().and_then(slash_path);
         let prefix = inside
+            .filter(|_| !has_foreign_files(&repository, &top))
             .ok_or_else(|| VcsError::Refused(format!("the repository's files are elsewhere: {}", top.display())))?;
         Ok(RepositoryFolder { repository, prefix, top })
     }

@@ -69,6 +69,28 @@ fn what_changed_is_told_and_committed_and_nothing_else() {
 }
 
 #[test]
+fn a_repository_whose_files_are_in_the_folder_above_is_refused() {
+    let dir = repository();
+    let notes = dir.path().join("notes");
+    fs::rename(dir.path().join(".git"), notes.join(".git")).expect("moved");
+    let mut config = Repository::open(&notes).and_then(|made| made.config()).expect("a configuration");
+    for (worktree, is_own) in [("../..", false), ("../../notes", true)] {
+        config.set_str("core.worktree", worktree).expect("set");
+        match RepositoryFolder::open(&notes) {
+            Ok(_) => assert!(is_own, "{worktree}"),
+            Err(why) => assert!(!is_own && why.to_string().contains("files are elsewhere"), "{worktree}: {why}"),
+        }
+    }
+    // Those of a submodule are where its folder names it.
+    fs::create_dir_all(dir.path().join("modules")).expect("made");
+    fs::rename(notes.join(".git"), dir.path().join("modules/notes")).expect("moved");
+    fs::write(notes.join(".git"), "gitdir: ../modules/notes\n").expect("written");
+    let mut config = Repository::open(&notes).and_then(|made| made.config()).expect("a configuration");
+    config.set_str("core.worktree", "../../notes").expect("set");
+    assert!(RepositoryFolder::open(&notes).is_ok());
+}
+
+#[test]
 fn what_is_not_ours_is_refused() {
     let dir = repository();
     let notes = dir.path().join("notes");
