@@ -196,3 +196,18 @@ fn staged_and_unstaged_changes_are_told_apart() {
     part.commit("Once more", &["one.md".to_owned()]).expect("committed");
     assert_ne!(times(&part), before, "a commit is seen by the files' times");
 }
+
+#[test]
+fn a_line_is_not_looked_for_in_a_version_that_inflates_to_very_much() {
+    let dir = repository();
+    let part = RepositoryFolder::open(&dir.path().join("notes")).expect("opened");
+    let file = dir.path().join("notes/one.md");
+    let bomb = format!("one\ntwo\n{}", "x".repeat(17 << 20));
+    fs::write(&file, bomb).expect("written");
+    part.commit("Bomb", &[]).expect("committed");
+    fs::write(&file, "one\ntwo\n").expect("written");
+    let (after, _) = part.commit("After", &[]).expect("committed");
+    let lines = part.blame("one.md").expect("blamed");
+    let commits: Vec<Option<&str>> = lines.iter().map(|line| line.id.as_deref()).collect();
+    assert_eq!(commits, [Some(after.id.as_str()), Some(after.id.as_str())]);
+}
