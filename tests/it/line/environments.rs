@@ -94,7 +94,8 @@ const MAKE_STARTING_WHEEL: &str = r#"
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1] + "/starts-1.0-py3-none-any.whl", "w") as wheel:
     wheel.writestr("starts.py", "x = 7\n")
-    wheel.writestr("starts.pth", "import os, time; open(" + repr(sys.argv[2]) + ", 'a').write('outside')\n")
+    code = "try:\n    open(" + repr(sys.argv[2]) + ", 'a').write('outside')\nexcept OSError:\n    pass"
+    wheel.writestr("starts.pth", "import os; exec(" + repr(code) + ")\n")
     info = "starts-1.0.dist-info/"
     wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: starts\nVersion: 1.0\n")
     wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
