@@ -109,8 +109,9 @@ fn what_a_package_runs_at_each_start_runs_behind_the_walls_only() {
     let Some(notes) = Notes::with(&[("a.md", code)]) else { return };
     let (python, _) = python_with_venv().expect("a Python");
     let mark = notes.house.path("mark");
-    let made = Command::new(python).args(["-c", MAKE_STARTING_WHEEL]).arg(notes.house.path("wheels")).arg(&mark);
-    assert!(made.status().expect("python").success());
+    let made =
+        Command::new(python).args(["-c", MAKE_STARTING_WHEEL]).arg(notes.house.path("wheels")).arg(&mark).status();
+    assert!(made.expect("python").success());
     let said = notes.run(&["kernels", "env", "a", "--add", "starts"]).good().text();
     assert!(said.contains("with starts==1.0 is ready"), "{said}");
     assert!(notes.note("a.md.lock").contains("\nstarts==1.0\n"), "{}", notes.note("a.md.lock"));
