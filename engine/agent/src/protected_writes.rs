@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 pub use ::guarded::{executed_reason, guarded_reason};
 
 /// Tool arguments that name a file to write.
-const WRITE_PATH_ARGUMENTS: [&str; 5] = ["path", "to", "target", "destination", "new_path"];
+const WRITE_PATH_ARGUMENTS: [&str; 6] = ["path", "to", "target", "destination", "new_path", "directory"];
 
 /// Returns why a call always needs approval; `None` unless it writes a file that other programs execute.
 pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Option<String> {
@@ -63,5 +63,15 @@ mod tests {
             );
         }
         assert_eq!(decided("write_file", "a.md").word, Permission::Allow);
+        // A repository would bring its files to where programs look for theirs.
+        let clone = tool_catalog::built_in().into_iter().find(|tool| tool.name == "git_clone").expect("a tool");
+        for (directory, expected) in
+            [(".vscode", Permission::Ask), ("agents", Permission::Ask), ("lib", Permission::Allow)]
+        {
+            let arguments = json!({"repository": "https://example.org/x.git", "directory": directory});
+            let arguments = arguments.as_object().expect("an object");
+            let verdict = policy.decide(&clone, arguments, &CallFacts::default(), here, here);
+            assert_eq!(verdict.word, expected, "{directory}: {}", verdict.why);
+        }
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn run_program(
             };
             check_hosts([host].into_iter(), web)?;
             let directory = super::files::check_writable_path(directory)?;
-            let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&directory, true)?;
+            let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(&directory, true)?;
             let target = folder.stable_path().join(&name);
             if target.symlink_metadata().is_ok() {
                 bail!("a file or folder with that name already exists; choose another: {directory}");
