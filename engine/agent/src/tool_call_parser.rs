@@ -477,6 +477,17 @@ mod tests {
         assert_eq!(nearest_tool_name("Read-File", ["list_files", "read_file"].into_iter()), Some("read_file"));
     }
 
+    #[test]
+    fn many_braces_take_time_that_grows_with_them() {
+        let begun = std::time::Instant::now();
+        for part in ["{", "{\"tool\" ", "`{", "{ "] {
+            let text = part.repeat(300_000);
+            assert!(find_inline_calls(&text, ["read_file"].into_iter()).is_empty(), "{part}");
+            displayable_prefix(&text);
+        }
+        assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    }
+
     proptest! {
         #[test]
         fn whatever_a_model_says_is_cut_at_letters(text in "(\\PC|`|\n|tool){0,80}") {
