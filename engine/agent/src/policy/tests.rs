@@ -97,6 +97,10 @@ fn rules_decide() {
     for (command, word) in cases {
         assert_eq!(decide(&policy, &shell, &json!({"command": command})), word, "{command}");
     }
+    for (folder, word) in [("vendor/evil", Permission::Ask), (".", Permission::Allow), ("./", Permission::Allow)] {
+        let arguments = json!({"command": "cargo test x", "workdir": folder});
+        assert_eq!(decide(&policy, &shell, &arguments), word, "{folder}");
+    }
     let read = tool("read_file", ToolRisk::None, false, false);
     let paths = [
         ("notes/a.md", Permission::Allow),
