@@ -183,7 +183,7 @@ fn check_hosts(hosts: impl Iterator<Item = String>, web: &WebAccess) -> anyhow::
 }
 
 fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSignal) -> anyhow::Result<String> {
-    let part = RepositoryFolder::open(root)?;
+    let part = RepositoryFolder::open_own(root)?;
     let is_canceled = || stop.is_stopped();
     let own = AgentRepository { folder: root, program: &place.program, is_canceled: &is_canceled };
     Ok(match what {

@@ -90,6 +90,38 @@ fn a_repository_whose_files_are_in_the_folder_above_is_refused() {
     assert!(RepositoryFolder::open(&notes).is_ok());
 }
 
+#[cfg(unix)]
+#[test]
+fn an_agent_uses_no_repository_that_only_the_folder_names() {
+    let (private, dir) = (repository(), tempfile::tempdir().expect("a folder"));
+    let made = Repository::open(private.path()).expect("opened");
+    let place = |name: &str| dir.path().canonicalize().expect("there").join(name);
+    let borrowed = |name: &str| {
+        let refused = RepositoryFolder::open_own(&place(name)).err().map(|why| why.to_string());
+        let says = |why: &String| why.contains("doesn't name this folder") || why.contains("files are elsewhere");
+        assert!(refused.as_ref().is_none_or(says), "{refused:?}");
+        refused.is_some()
+    };
+    made.worktree("tree", &place("tree"), None).expect("a worktree");
+    assert!(!borrowed("tree") && RepositoryFolder::open_own(private.path()).is_ok());
+    // Nor one whose folder is somebody else's.
+    let tree = fs::read_to_string(place("tree/.git")).expect("read");
+    let private = private.path().join(".git").display().to_string();
+    for (name, text) in [("file", format!("gitdir: {private}\n")), ("copy", tree)] {
+        fs::create_dir(place(name)).expect("made");
+        fs::write(place(name).join(".git"), text).expect("written");
+        assert!(borrowed(name), "{name}");
+    }
+    std::os::unix::fs::symlink(&private, place("file").join("link")).expect("linked");
+    fs::remove_file(place("file/.git")).expect("removed");
+    fs::rename(place("file/link"), place("file/.git")).expect("renamed");
+    assert!(borrowed("file"), "a link");
+    fs::create_dir_all(place("common/.git")).expect("made");
+    fs::write(place("common/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    fs::write(place("common/.git/commondir"), format!("{private}\n")).expect("written");
+    assert!(borrowed("common"));
+}
+
 #[test]
 fn what_is_not_ours_is_refused() {
     let dir = repository();
