@@ -46,7 +46,7 @@ mod tests {
             "Agents/a.py",
             ".venv/x",
             "x/HEAD",
-            "AGENTS",
+            "CLAUDE",
             "sub/SKILL",
         ] {
             for tool in ["write_file", "edit_file", "delete_file"] {

@@ -300,13 +300,13 @@ fn tools_of_servers_are_told_apart_and_bound_to_what_they_are() {
 #[test]
 fn a_note_without_its_extension_is_judged_as_the_note() {
     let rules = "approval:\n  deny: [\"edit_file: private/*.md\"]\n  always_approve: [\"read_file: Plan.md\"]\n";
-    let files = [("AGENTS.md", "Be kind.\n"), ("private/key.md", "mine\n"), ("Plan.md", "plan\n")];
+    let files = [("CLAUDE.md", "Be kind.\n"), ("private/key.md", "mine\n"), ("Plan.md", "plan\n")];
     let mut twin = agent(&files, rules);
     ask(&mut twin, "work");
     let edit = |path: &str, old: &str| ("edit_file", json!({"path": path, "old_content": old, "new_content": "evil"}));
-    answer(&mut twin, said("", &[edit("AGENTS", "kind"), edit("private/key", "mine"), edit("v/private/key", "mine")]));
+    answer(&mut twin, said("", &[edit("CLAUDE", "kind"), edit("private/key", "mine"), edit("v/private/key", "mine")]));
     let asked = waits(&twin);
-    assert!(asked.len() == 1 && asked[0].what == "Change AGENTS.md", "{asked:?}");
+    assert!(asked.len() == 1 && asked[0].what == "Change CLAUDE.md", "{asked:?}");
     assert!(asked[0].reason.contains("agents take it as instructions"), "{}", asked[0].reason);
     decide(&mut twin, "c0", false, DecisionScope::Once);
     let refused = results(run(&twin));
