@@ -470,15 +470,6 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// Returns what the model of a run was given to read besides what the user and models have said.
-    fn texts_given_to(&self, id: DocId) -> Vec<String> {
-        let Some(run) = self.runs.get(&id) else { return Vec::new() };
-        let Some(conversation) = self.sessions.get(&run.about.session) else { return Vec::new() };
-        let branch = conversation.tree().branch_to(run.about.head).into_iter();
-        let is_given = |message: &&SessionMessage| matches!(message.role, MessageRole::System | MessageRole::Tool);
-        branch.filter(is_given).map(|message| message.content.clone()).collect()
-    }
-
     /// Handles a model's answer: creates steps, a message, and the requested tool calls.
     fn on_answer(
         &mut self,
@@ -498,7 +489,9 @@ impl RunsState {
             None => return,
         };
         let is_program = self.runs.get(&id).is_some_and(|run| self.is_program_run(run));
-        let given = if answer.text.contains('{') { self.texts_given_to(id) } else { Vec::new() };
+        let run = self.runs.get(&id).filter(|_| answer.text.contains('{'));
+        let given = run.and_then(|run| Some((self.sessions.get(&run.about.session)?, run.about.head)));
+        let given = given.map_or_else(Vec::new, |(all, head)| model_context::given_texts(all.tree(), head));
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.failed_providers.clear();
         run.about.iteration += 1;
