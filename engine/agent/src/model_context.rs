@@ -74,6 +74,13 @@ pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<SessionMessa
     complete_tool_results(said)
 }
 
+/// Returns what a model was given to read on a branch, besides what the user and models have said.
+pub fn given_texts(tree: &MessageTree, head: MessageId) -> Vec<String> {
+    let branch = tree.branch_to(head).into_iter();
+    let is_given = |message: &&SessionMessage| matches!(message.role, MessageRole::System | MessageRole::Tool);
+    branch.filter(is_given).map(|message| message.content.clone()).collect()
+}
+
 /// Adds a result to every call without one, and drops results without a call: providers reject anything else.
 fn complete_tool_results(messages: Vec<SessionMessage>) -> Vec<SessionMessage> {
     let mut whole: Vec<SessionMessage> = Vec::with_capacity(messages.len());

@@ -401,6 +401,13 @@ pub fn takes_volume(tool: BuiltInTool) -> bool {
     path_argument(tool).is_some() || tool.is_for_git()
 }
 
+/// Returns the path of the note that a call means where it leaves out the extension: rules hold for a file's own path.
+fn complete_note_path<T>(files: &BTreeMap<String, T>, path: &str) -> String {
+    let note = format!("{path}.md");
+    let is_short = !files.contains_key(path) && !is_folder(files, path) && files.contains_key(&note);
+    if is_short { note } else { path.to_owned() }
+}
+
 /// Rewrites the arguments of a call to their canonical form: `path` is relative to its volume, and `volume` is there
 /// only for another volume than the run's own.
 ///
@@ -424,7 +431,12 @@ pub fn normalize_arguments<T>(
     {
         let resolved = resolve(volumes, named.as_deref(), path, purpose)?;
         place = resolved.place;
-        arguments.insert(key.to_owned(), Value::String(resolved.path));
+        let files = match place {
+            PathPlace::Volume(at) => volumes.get(at).map(|volume| volume.files),
+            PathPlace::System => None,
+        };
+        let path = files.map_or_else(|| resolved.path.clone(), |files| complete_note_path(files, &resolved.path));
+        arguments.insert(key.to_owned(), Value::String(path));
     }
     if let Some(Value::Array(files)) = arguments.get_mut("files") {
         for file in files.iter_mut() {
@@ -599,6 +611,11 @@ mod tests {
         };
         let read = normalized(BuiltInTool::ReadFile, json!({"volume": "proj", "path": "/proj/Note.md"}));
         assert_eq!(read, Ok(json!({"path": "Note.md"})));
+        for path in ["Note", "/proj/Note", "./Note"] {
+            for tool in [BuiltInTool::ReadFile, BuiltInTool::WriteFile, BuiltInTool::DeleteFile] {
+                assert_eq!(normalized(tool, json!({"path": path})), Ok(json!({"path": "Note.md"})), "{path}");
+            }
+        }
         let commit = json!({"volume": "user", "message": "m", "files": ["proj/Note.md", "new.md"]});
         assert_eq!(
             normalized(BuiltInTool::GitCommit, commit),

@@ -170,8 +170,7 @@ impl ToolPolicy {
                 && !is_decided
                 && let Some(missed) = self.rule_that_may_miss(call, volume, run)
             {
-                let why = "the shell makes up the name of a program as it runs, so it can't be compared with";
-                return verdict(Permission::Ask, format!("{why} {}", rule_text(missed)));
+                return verdict(Permission::Ask, missed_reason(missed));
             }
             return match rule.word {
                 Permission::Allow => verdict(Permission::Allow, format!("{} allows it", rule_text(rule))),
@@ -217,6 +216,9 @@ impl ToolPolicy {
             return verdict(Permission::Ask, format!("it may reach {reach}{changed}"));
         }
         if tool.risk < self.auto_approve {
+            if let Some(missed) = self.rule_that_may_miss(call, volume, run) {
+                return verdict(Permission::Ask, missed_reason(missed));
+            }
             let why = if tool.risk == ToolRisk::None { "it only looks" } else { "it can be undone" };
             return verdict(Permission::Allow, why.to_owned());
         }
@@ -235,8 +237,10 @@ impl ToolPolicy {
     /// Returns a rule that denies or asks about some commands, and that this command may pass by unnoticed.
     fn rule_that_may_miss(&self, call: CallContext<'_>, volume: DocId, run: DocId) -> Option<&PolicyRule> {
         let command = call.arguments.get("command").and_then(Value::as_str)?;
+        let is_computed = shell_words::has_computed_program(command);
         let forbids = |rule: &&PolicyRule| rule.forbids_some_calls(call.tool);
-        self.rules_within(volume, run).find(forbids).filter(|_| shell_words::has_computed_program(command))
+        let mut forbidding = self.rules_within(volume, run).filter(forbids);
+        forbidding.find(|rule| is_computed || rule.may_become_covered(command))
     }
 
     /// Decides about the files that a program asks permission for, because it touches them itself: it's denied what a
@@ -339,6 +343,11 @@ pub fn each_time_reason(tool: &str) -> Option<&'static str> {
         BuiltInTool::McpForm => Some("a server asks you something"),
         _ => None,
     }
+}
+
+/// Returns why a command is asked about that a rule may match once the shell has made it up.
+fn missed_reason(rule: &PolicyRule) -> String {
+    format!("the shell makes up words of the command as it runs, so it can't be compared with {}", rule_text(rule))
 }
 
 /// Names a rule in a sentence.

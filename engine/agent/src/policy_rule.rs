@@ -249,6 +249,12 @@ impl PolicyRule {
         self.word != Permission::Allow && is_some && pattern.matches_tool(tool)
     }
 
+    /// Returns whether the rule's pattern may match a shell command once the shell has made up its words.
+    pub fn may_become_covered(&self, command: &str) -> bool {
+        let RuleSubject::Pattern(pattern) = &self.about else { return false };
+        pattern.argument.as_deref().is_some_and(|argument| shell_words::may_become_command(argument, command))
+    }
+
     /// Returns whether the rule was made for an earlier definition of this tool, so that it no longer applies.
     pub fn is_outdated(&self, tool: &ToolSpec) -> bool {
         match &self.about {
@@ -417,7 +423,8 @@ impl CallPattern {
         let mut all = pattern_arguments(call.arguments);
         let (Some((key, own)), None) = (all.next(), all.next()) else { return false };
         match key {
-            "command" => shell_words::matches_command(argument, own),
+            // In another folder, the same command may do something else.
+            "command" => !names_folder(call.arguments) && shell_words::matches_command(argument, own),
             "url" => WebAddress::read(own).is_ok_and(|address| matches_address(argument, &address, inside)),
             "path" | "directory" => normalize_inside_volume(own)
                 .is_some_and(|own| matches_wildcard(argument.trim_start_matches("./"), &own)),
@@ -475,6 +482,12 @@ fn matches_address(pattern: &str, address: &WebAddress, inside: bool) -> bool {
         None => host == own || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_string() == own),
     };
     port && host && (path.is_empty() || matches_wildcard(path, &address.path))
+}
+
+/// Returns whether a command is to run in another folder than the project's.
+fn names_folder(arguments: &Map<String, Value>) -> bool {
+    let folder = arguments.get("workdir").and_then(Value::as_str).unwrap_or_default();
+    folder.split('/').any(|part| !matches!(part.trim(), "" | "."))
 }
 
 /// Returns the arguments of a call that patterns are compared with.

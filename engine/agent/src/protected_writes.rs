@@ -3,10 +3,10 @@
 use crate::tool_spec::{ToolRisk, ToolSpec};
 use serde_json::{Map, Value};
 
-pub use ::guarded::guarded_reason;
+pub use ::guarded::{executed_reason, guarded_reason};
 
 /// Tool arguments that name a file to write.
-const WRITE_PATH_ARGUMENTS: [&str; 5] = ["path", "to", "target", "destination", "new_path"];
+const WRITE_PATH_ARGUMENTS: [&str; 6] = ["path", "to", "target", "destination", "new_path", "directory"];
 
 /// Returns why a call always needs approval; `None` unless it writes a file that other programs execute.
 pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Option<String> {
@@ -14,7 +14,9 @@ pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Opt
         return None;
     }
     let mut paths = WRITE_PATH_ARGUMENTS.iter().filter_map(|name| arguments.get(*name)?.as_str());
-    paths.find_map(|path| guarded_reason(path).map(|why| format!("{path} is not an ordinary file: {why}")))
+    // A note's extension may be left out.
+    let reason = |path: &str| guarded_reason(path).or_else(|| guarded_reason(&format!("{path}.md")));
+    paths.find_map(|path| reason(path).map(|why| format!("{path} is not an ordinary file: {why}")))
 }
 
 #[cfg(test)]
@@ -37,7 +39,16 @@ mod tests {
             let arguments = json!({"path": path, "content": "x"});
             policy.decide(&tool, arguments.as_object().expect("an object"), &CallFacts::default(), here, here)
         };
-        for path in [".envrc", "sub/.vscode/tasks.json", "components/agents/a.md", "Agents/a.py", ".venv/x", "x/HEAD"] {
+        for path in [
+            ".envrc",
+            "sub/.vscode/tasks.json",
+            "components/agents/a.md",
+            "Agents/a.py",
+            ".venv/x",
+            "x/HEAD",
+            "CLAUDE",
+            "sub/SKILL",
+        ] {
             for tool in ["write_file", "edit_file", "delete_file"] {
                 let verdict = decided(tool, path);
                 assert_eq!(verdict.word, Permission::Ask, "{tool} {path}");
@@ -52,5 +63,15 @@ mod tests {
             );
         }
         assert_eq!(decided("write_file", "a.md").word, Permission::Allow);
+        // A repository would bring its files to where programs look for theirs.
+        let clone = tool_catalog::built_in().into_iter().find(|tool| tool.name == "git_clone").expect("a tool");
+        for (directory, expected) in
+            [(".vscode", Permission::Ask), ("agents", Permission::Ask), ("lib", Permission::Allow)]
+        {
+            let arguments = json!({"repository": "https://example.org/x.git", "directory": directory});
+            let arguments = arguments.as_object().expect("an object");
+            let verdict = policy.decide(&clone, arguments, &CallFacts::default(), here, here);
+            assert_eq!(verdict.word, expected, "{directory}: {}", verdict.why);
+        }
     }
 }

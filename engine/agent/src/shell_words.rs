@@ -38,11 +38,27 @@ pub fn matches_command(pattern: &str, line: &str) -> bool {
     count && pattern.iter().zip(&words).all(same)
 }
 
+/// Maximum number of words between a program and the next word of a pattern, all of them options and their values. If
+/// there are more, that word may be behind them.
+const MAX_OPTION_WORDS: usize = 64;
+
 /// Returns whether a command that matches a pattern may be anywhere in a shell line: after `;` or `&&`, in a
-/// substitution, behind a program such as `env` or `xargs`, or in quotes, which `sh -c` would run. The program may be
-/// named by its path. Patterns that ask or deny use this, because one command too many is better than one that is
-/// missed. A name that the shell only makes up while it runs, as in `$X -f`, isn't found.
+/// substitution, behind a program such as `env` or `xargs`, behind `=` or `!`, or in quotes, which `sh -c` would run.
+/// The program may be named by its path, and have options before the pattern's next word. Patterns that ask or deny
+/// use this, because one command too many is better than one that is missed. Words that the shell only makes up while
+/// it runs, as in `$X -f`, aren't found.
 pub fn may_contain_command(pattern: &str, line: &str) -> bool {
+    contains_command(pattern, line, false)
+}
+
+/// Returns whether the program of a pattern is in a shell line with words that the shell makes up while it runs, as in
+/// `git $X`, so that the pattern may match although [`may_contain_command`] doesn't find it.
+pub fn may_become_command(pattern: &str, line: &str) -> bool {
+    contains_command(pattern, line, true)
+}
+
+/// `computes`: words that the shell makes up match any word of the pattern but the program.
+fn contains_command(pattern: &str, line: &str, computes: bool) -> bool {
     const QUOTES: [char; 3] = ['\'', '"', '\\'];
     const ENDS: [char; 12] = [';', '&', '|', '<', '>', '(', ')', '{', '}', '`', '\n', '\r'];
     let Some(pattern) = split(pattern, true) else { return false };
@@ -55,15 +71,20 @@ pub fn may_contain_command(pattern: &str, line: &str) -> bool {
     let Some((program, arguments)) = pattern.split_first() else { return false };
     let same =
         |pattern: &str, word: &str| super::policy_rule::matches_wildcard_parts(pattern.split(WILDCARD_MARKER), word);
+    let fits = |pattern: &str, word: &str| same(pattern, word) || computes && word.contains(['$', '*', '?', '[']);
+    let is_program = |word: &str| {
+        // `PAGER=rm`, `alias.x=!rm` and `-Srm` name a program, too.
+        let file = word.rsplit(['/', '=', '!']).next().unwrap_or_default();
+        let option = word.strip_prefix('-').filter(|option| !option.starts_with('-'));
+        let value = option.and_then(|option| option.get(1..)).unwrap_or_default();
+        same(program, word) || same(program, file) || same(program, value)
+    };
     let is_in = |part: &str| {
         let words: Vec<String> = part.split_whitespace().map(|word| word.replace(QUOTES, "")).collect();
-        (0..words.len()).any(|at| {
-            let (word, rest) = (&words[at], &words[at + 1..]);
-            let file = word.rsplit('/').next().unwrap_or_default();
-            let ends = if open { rest.len() >= arguments.len() } else { rest.len() == arguments.len() };
-            ends && (same(program, word) || same(program, file))
-                && arguments.iter().zip(rest).all(|(pattern, word)| same(pattern, word))
-        })
+        // `X=rm` alone runs nothing.
+        let runs = words.iter().any(|word| !is_assignment(word));
+        runs && (0..words.len())
+            .any(|at| is_program(&words[at]) && fits_arguments(arguments, &words[at + 1..], open, &fits))
     };
     // The shell joins lines at a backslash. `$'rm'` is `rm`, and an option may hold a command, as `env -S'rm x'` does.
     let line = line.replace("\\\n", "").replace("$'", "'").replace("$\"", "\"");
@@ -73,6 +94,36 @@ pub fn may_contain_command(pattern: &str, line: &str) -> bool {
         line.split(ENDS).any(|part| is_in(part) || part.contains(QUOTES) && is_in(&part.replace(QUOTES, " ")))
     };
     is_in_line(&line) || line.contains('{') && is_in_line(&line.replace(',', " "))
+}
+
+/// Returns whether the words behind a program match those of a pattern. Options and their values may be in between:
+/// `git -C .. push` is `git push`. `open`: any words may follow.
+fn fits_arguments(pattern: &[&str], words: &[String], open: bool, fits: &dyn Fn(&str, &str) -> bool) -> bool {
+    let mut starts = vec![0];
+    for argument in pattern {
+        let mut ends = Vec::new();
+        for start in starts {
+            // Whether the pattern's word may be this one, and whether it may be the one after it.
+            let (mut here, mut after) = (true, false);
+            for (at, word) in words.iter().enumerate().skip(start) {
+                if at - start > MAX_OPTION_WORDS {
+                    return true;
+                }
+                if here && fits(argument, word) {
+                    ends.push(at + 1);
+                }
+                let is_option = here && word.starts_with('-');
+                (here, after) = (after || is_option, is_option);
+                if !here {
+                    break;
+                }
+            }
+        }
+        ends.sort_unstable();
+        ends.dedup();
+        starts = ends;
+    }
+    starts.iter().any(|end| open || *end == words.len())
 }
 
 /// Returns whether the shell may make up the name of a program only while it runs the line, as in `$X -f` or `/bin/r?`,
@@ -141,13 +192,12 @@ impl ProgramScan {
         match command {
             Some(runs_arguments) => self.is_computed |= *runs_arguments && word.contains('$'),
             None => {
-                let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-                let is_assignment = word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && is_name(name));
-                if is_assignment || KEYWORDS.contains(&word.as_str()) {
+                if is_assignment(&word) || KEYWORDS.contains(&word.as_str()) {
                     return;
                 }
                 self.is_computed |= word.contains(['$', '*', '?', '[']) && !matches!(word.as_str(), "[" | "[[");
                 let file = word.rsplit('/').next().unwrap_or_default();
+                self.is_computed |= file == "alias"; // a later line can name a program by it
                 *command = Some(WRAPPERS.contains(&file));
             }
         }
@@ -170,6 +220,12 @@ impl ProgramScan {
             self.commands.pop();
         }
     }
+}
+
+/// Returns whether a word sets a variable of the shell, as `X=rm`.
+fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && is_name(name))
 }
 
 fn split(line: &str, pattern: bool) -> Option<Vec<ShellWord>> {
@@ -329,10 +385,16 @@ mod tests {
             "rm${IFS}-f${IFS}x",
             "rm$IFS-f",
             "{rm,-f,x}",
+            "PAGER=rm git log",
+            "git -c alias.x='!rm f' x",
+            "git -c core.sshCommand=rm fetch",
+            "tar --checkpoint-action=exec=rm -cf x .",
+            "env -Srm\\ x",
+            "alias x=rm",
         ] {
             assert!(may_contain_command("rm *", line), "{line:?}");
         }
-        for line in ["", "ls rmdir", "rmx y", "a/rm/b", "echo rm-x"] {
+        for line in ["", "ls rmdir", "rmx y", "a/rm/b", "echo rm-x", "docker run --rm x", "X=rm", "X=rm; ls $X"] {
             assert!(!may_contain_command("rm *", line), "{line:?}");
         }
         for (pattern, line, fit) in [
@@ -345,8 +407,31 @@ mod tests {
             ("git push *", "echo {git,pull}", false),
             ("* --force", "git --force", true),
             ("a | *", "a | b", false),
+            ("git push *", "git -C . push origin", true),
+            ("git push", "git -c a=b --no-pager -C .. push", true),
+            ("git push *", "git --git-dir .git --work-tree=. push", true),
+            ("git push *", "git commit -m push", false),
+            ("git push *", "git log push", false),
+            ("git push *", "git -C . log push", false),
+            ("rm -rf *", "rm -v -rf x", true),
+            ("git remote add *", "git -C . remote -v add x", true),
         ] {
             assert_eq!(may_contain_command(pattern, line), fit, "{pattern} {line}");
+        }
+        let hidden = format!("git {} push origin", "-c a=b ".repeat(1_000));
+        assert!(may_contain_command("git push *", &hidden));
+        let long = "git -a ".repeat(50_000);
+        let begun = std::time::Instant::now();
+        assert!(may_contain_command("git push *", &long) && begun.elapsed().as_secs() < 5);
+    }
+
+    #[test]
+    fn arguments_that_the_shell_makes_up_are_noticed() {
+        for line in ["git $X origin", "X=push; git \"$X\"", "g() { git \"$@\"; }; g push", "git p?sh", "git -C $X"] {
+            assert!(may_become_command("git push *", line) && !may_contain_command("git push *", line), "{line:?}");
+        }
+        for line in ["git status", "git commit -m \"$MSG\"", "echo $X", "git log *.md"] {
+            assert!(!may_become_command("git push *", line), "{line:?}");
         }
     }
 
@@ -364,6 +449,7 @@ mod tests {
             "sh -c '$X x'",
             "if true; then $X; fi",
             "[r]m x",
+            "alias x=rm\nx -f y",
         ] {
             assert!(has_computed_program(line), "{line:?}");
         }

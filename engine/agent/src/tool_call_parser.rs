@@ -177,6 +177,21 @@ pub fn find_inline_calls<'a>(text: &str, tools: impl Iterator<Item = &'a str> + 
     found
 }
 
+/// Removes calls in an answer's text that the model only repeats from a text that it was given: what a file or a tool
+/// says is no call of the model. White space makes no difference, nor do escapes of JSON.
+pub fn remove_repeated_calls(answer: &str, calls: &mut Vec<FencedCall>, given: &[String]) {
+    let is_kept = |letter: &char| !letter.is_whitespace() && *letter != '\\';
+    let squeeze = |text: &str| text.chars().filter(is_kept).collect::<String>();
+    let given: Vec<String> =
+        if calls.is_empty() { Vec::new() } else { given.iter().map(|text| squeeze(text)).collect() };
+    calls.retain(|call| {
+        let source = &answer[call.range.clone()];
+        let object = source.find('{').zip(source.rfind('}')).filter(|(from, to)| from < to);
+        let object = squeeze(object.map_or(source, |(from, to)| &source[from..=to]));
+        !given.iter().any(|text| text.contains(&object))
+    });
+}
+
 /// A code fence that is open while inline calls are searched.
 struct InlineFence {
     start: usize,
@@ -190,12 +205,12 @@ struct InlineFence {
 fn inline_call_start(text: &str, length: usize, partly: bool) -> Option<usize> {
     const FIRST_KEY: &str = "\"tool\"";
     let line = &text[..length];
-    let mut from = 0;
+    let (mut from, mut ticks) = (0, 0);
     while let Some(at) = line[from..].find('{').map(|at| from + at) {
+        ticks += line[from..at].bytes().filter(|byte| *byte == b'`').count();
         let rest = text[at + 1..].trim_start();
         let is_call = rest.starts_with(FIRST_KEY) || (partly && FIRST_KEY.starts_with(rest));
-        let is_code = line[..at].bytes().filter(|byte| *byte == b'`').count() % 2 == 1;
-        if is_call && !is_code {
+        if is_call && ticks % 2 == 0 {
             return Some(at);
         }
         from = at + 1;
@@ -460,6 +475,17 @@ mod tests {
             .collect();
         assert_eq!(ids, ["call_2", "call_3", "b", "call_5"]);
         assert_eq!(nearest_tool_name("Read-File", ["list_files", "read_file"].into_iter()), Some("read_file"));
+    }
+
+    #[test]
+    fn many_braces_take_time_that_grows_with_them() {
+        let begun = std::time::Instant::now();
+        for part in ["{", "{\"tool\" ", "`{", "{ "] {
+            let text = part.repeat(300_000);
+            assert!(find_inline_calls(&text, ["read_file"].into_iter()).is_empty(), "{part}");
+            displayable_prefix(&text);
+        }
+        assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     }
 
     proptest! {

@@ -14,6 +14,12 @@ const GUARDED_FOLDERS: &[(&str, &str)] = &[
     (".fleet", "JetBrains Fleet runs configurations that lie there"),
     (".vs", "Visual Studio runs tasks that lie there"),
     (".zed", "Zed runs tasks and programs that are named there"),
+    (".helix", "Helix starts programs that are named there"),
+    (".windsurf", "Windsurf runs servers that are named there"),
+    (".trae", "Trae runs servers that are named there"),
+    (".continue", "Continue runs servers that are named there"),
+    (".junie", "Junie runs servers that are named there"),
+    (".clinerules", INSTRUCTIONS_REASON),
     (".cursor", "Cursor runs servers that are named there"),
     (".claude", "Claude Code runs hooks that are named there"),
     (".codex", "Codex runs programs that are named there"),
@@ -34,6 +40,9 @@ const GUARDED_FOLDERS: &[(&str, &str)] = &[
     (".forgejo", "Forgejo runs workflows that lie there"),
     (".gitea", "Gitea runs workflows that lie there"),
     (".circleci", "CircleCI runs pipelines that lie there"),
+    (".woodpecker", "Woodpecker runs pipelines that lie there"),
+    (".buildkite", "Buildkite runs pipelines that lie there"),
+    (".mise", "mise runs hooks that are named there"),
     (".direnv", "direnv loads what lies there"),
     (".venv", "Python, editors and Jupyter run programs from there"),
     ("venv", "Python, editors and Jupyter run programs from there"),
@@ -52,10 +61,18 @@ const GUARDED_FILES: &[(&str, &str)] = &[
     (".autoenv.zsh", "autoenv runs it"),
     (".mise.toml", "mise runs hooks that are named in it"),
     ("mise.toml", "mise runs hooks that are named in it"),
+    (".mise.local.toml", "mise runs hooks that are named in it"),
+    ("mise.local.toml", "mise runs hooks that are named in it"),
+    (".devcontainer.json", "editors run commands that are named in it"),
     (".pre-commit-config.yaml", "git runs hooks that are named in it"),
     (".pre-commit-config.yml", "git runs hooks that are named in it"),
     ("lefthook.yml", "git runs hooks that are named in it"),
     ("lefthook.yaml", "git runs hooks that are named in it"),
+    (".lefthook.yml", "git runs hooks that are named in it"),
+    (".lefthook.yaml", "git runs hooks that are named in it"),
+    ("lefthook-local.yml", "git runs hooks that are named in it"),
+    (".lefthook-local.yml", "git runs hooks that are named in it"),
+    (".overcommit.yml", "git runs hooks that are named in it"),
     (".gitlab-ci.yml", "GitLab runs it"),
     (".gitconfig", "git runs programs that are named in it"),
     (".mcp.json", "assistants start programs that are named in it"),
@@ -69,7 +86,9 @@ const GUARDED_FILES: &[(&str, &str)] = &[
     (".nvimrc", "Neovim runs it"),
     (".nvim.lua", "Neovim runs it"),
     (".lvimrc", "Vim runs it"),
+    (".lazy.lua", "Neovim runs it"),
     (".dir-locals.el", "Emacs evaluates it"),
+    (".dir-locals-2.el", "Emacs evaluates it"),
     (".emacs", "Emacs evaluates it"),
     (".gdbinit", "the debugger gdb runs it"),
     (".lldbinit", "the debugger lldb runs it"),
@@ -89,8 +108,33 @@ const GUARDED_FILES: &[(&str, &str)] = &[
     (".xprofile", "the desktop runs it"),
     (".xsession", "the desktop runs it"),
     (".xinitrc", "the desktop runs it"),
+    (".rprofile", "R runs it"),
+    (".renviron", "R loads libraries from where it says"),
+    (".rdata", "R loads code from it"),
+    (".octaverc", "Octave runs it"),
+    (".ghci", "GHCi runs it"),
+    (".irbrc", "Ruby's shell runs it"),
+    (".pryrc", "Ruby's shell runs it"),
+    (".iex.exs", "Elixir's shell runs it"),
+    (".ocamlinit", "OCaml's shell runs it"),
+    (".pdbrc", "Python's debugger runs it"),
+    (".perldb", "Perl's debugger runs it"),
+    (".cursorrules", INSTRUCTIONS_REASON),
+    (".windsurfrules", INSTRUCTIONS_REASON),
+    (".roorules", INSTRUCTIONS_REASON),
+    (".goosehints", INSTRUCTIONS_REASON),
     ("sitecustomize.py", "Python runs it at every start"),
     ("usercustomize.py", "Python runs it at every start"),
+];
+
+/// Files that run elsewhere, once they were committed and pushed.
+const PIPELINE_FILES: &[(&str, &str)] = &[
+    (".travis.yml", "Travis CI runs it"),
+    (".drone.yml", "Drone runs it"),
+    (".cirrus.yml", "Cirrus CI runs it"),
+    ("azure-pipelines.yml", "Azure Pipelines runs it"),
+    ("bitbucket-pipelines.yml", "Bitbucket Pipelines runs it"),
+    ("jenkinsfile", "Jenkins runs it"),
 ];
 
 /// Files that agents take as instructions, wherever they are, also in lower case.
@@ -100,6 +144,9 @@ const INSTRUCTION_FILES: &[(&str, &str)] = &[
     ("CLAUDE.md", "claude.md"),
     ("CLAUDE.local.md", "claude.local.md"),
     ("GEMINI.md", "gemini.md"),
+    ("QWEN.md", "qwen.md"),
+    ("CRUSH.md", "crush.md"),
+    ("WARP.md", "warp.md"),
     ("SKILL.md", "skill.md"),
 ];
 /// Such a file, as a reason.
@@ -123,6 +170,13 @@ pub fn guarded_reason(path: &str) -> Option<&'static str> {
 /// executes or reads settings from may not.
 pub fn guarded_reason_for_programs(path: &str) -> Option<&'static str> {
     find_reason(path, true)
+}
+
+/// Why another device may not make this file here: programs of this device would obey it, such as a virtual environment
+/// or a Git repository. Agents and instructions may come: they are text, and count only where the user trusts them.
+pub fn executed_reason(path: &str) -> Option<&'static str> {
+    let is_elsewhere = |why: &str| PIPELINE_FILES.iter().any(|(_, known)| *known == why);
+    find_reason(path, false).filter(|why| *why != AGENTS_REASON && *why != INSTRUCTIONS_REASON && !is_elsewhere(why))
 }
 
 /// The entries that would be guarded below `path` and are not elsewhere: who renames a folder that holds one of them to
@@ -149,7 +203,7 @@ fn find_reason(path: &str, programs: bool) -> Option<&'static str> {
         if let Some((_, why)) = GUARDED_FOLDERS.iter().find(|(name, _)| name == part) {
             return Some(why);
         }
-        if let Some((_, why)) = GUARDED_FILES.iter().find(|(name, _)| name == part) {
+        if let Some((_, why)) = GUARDED_FILES.iter().chain(PIPELINE_FILES).find(|(name, _)| name == part) {
             return Some(why);
         }
     }
@@ -292,7 +346,7 @@ fn fold_name(name: &str) -> String {
 /// Returns names guarded everywhere, for sandboxes based on patterns.
 pub fn guarded_names() -> impl Iterator<Item = &'static str> {
     let instructions = INSTRUCTION_FILES.iter().map(|(_, lower)| *lower);
-    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).map(|(name, _)| *name).chain(instructions)
+    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).chain(PIPELINE_FILES).map(|(name, _)| *name).chain(instructions)
 }
 
 #[cfg(test)]
@@ -342,6 +396,16 @@ mod tests {
             "x/SKILL.md",
             ".git/rebase-merge/git-rebase-todo",
             ".ſsh/config",
+            ".devcontainer.json",
+            "sub/.Rprofile",
+            ".RData",
+            ".dir-locals-2.el",
+            ".helix/languages.toml",
+            ".pdbrc",
+            "Jenkinsfile",
+            ".cursorrules",
+            ".clinerules/a.md",
+            "QWEN.md",
         ] {
             assert!(guarded_reason(path).is_some(), "{path}");
         }
@@ -364,6 +428,18 @@ mod tests {
         }
         for path in ["projects/x/notes/agents.md", "agents.md"] {
             assert_eq!(guarded_reason(path).is_none(), cfg!(target_os = "linux"), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_devices_send_nothing_that_programs_here_obey() {
+        for path in
+            ["venv/lib/python3.13/site-packages/x.py", "sub/sitecustomize.py", "mise.toml", "x/HEAD", "opencode.json"]
+        {
+            assert!(executed_reason(path).is_some(), "{path}");
+        }
+        for path in ["a.md", "AGENTS.md", "agents/a.md", "Jenkinsfile", "data/x.json", "src/main.py"] {
+            assert_eq!(executed_reason(path), None, "{path}");
         }
     }
 

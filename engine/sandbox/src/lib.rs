@@ -12,6 +12,7 @@ mod command_environment;
 #[cfg(target_os = "linux")]
 mod cpu_share;
 mod folder_growth;
+mod installed_packages;
 #[cfg(target_os = "linux")]
 mod interpreter_start;
 #[cfg(target_os = "linux")]
@@ -33,6 +34,7 @@ pub use command_environment::command_environment;
 #[cfg(target_os = "linux")]
 pub use cpu_share::CpuShare;
 pub use folder_growth::FolderGrowth;
+pub use installed_packages::installed_packages;
 #[cfg(not(target_os = "linux"))]
 pub use no_cpu_share::MissingCpuShare as CpuShare;
 pub use path_rules::{HidePathsError, PathRules, hide_paths, resolve_links};

@@ -3,8 +3,8 @@
 use crate::session::apply_context::CommandError;
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
-use store::DocId;
 use store::disk::FileRow;
+use store::{DocId, FileKind};
 
 /// Prefix of the keys under which the disk stores the outlines of notes, with links, headings and tasks.
 pub const LINKS_KEY_PREFIX: &str = "links/";
@@ -40,6 +40,13 @@ pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, Co
         return refuse("hidden folders are not part of a volume");
     }
     Ok(parts.join("/"))
+}
+
+/// Returns whether a file of another device may have this path here: inside its volume, and obeyed by no program.
+pub(in crate::session) fn is_acceptable_remote_path(path: &str, kind: FileKind) -> bool {
+    normalize_volume_path(path).is_ok_and(|sound| sound == path)
+        && FileKind::from_path(path) == kind
+        && agent::protected_writes::executed_reason(path).is_none()
 }
 
 /// Checks that a new file of a volume can lie at this path: nothing above it is a file, and it isn't a folder.

@@ -89,6 +89,37 @@ fn packages_are_installed_locked_and_shared() {
     );
 }
 
+/// A wheel whose `.pth` file runs code at each start of the environment's Python.
+const MAKE_STARTING_WHEEL: &str = r#"
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1] + "/starts-1.0-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("starts.py", "x = 7\n")
+    code = "try:\n    open(" + repr(sys.argv[2]) + ", 'a').write('outside')\nexcept OSError:\n    pass"
+    wheel.writestr("starts.pth", "import os; exec(" + repr(code) + ")\n")
+    info = "starts-1.0.dist-info/"
+    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: starts\nVersion: 1.0\n")
+    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    names = ["starts.py", "starts.pth", info + "METADATA", info + "WHEEL", info + "RECORD"]
+    wheel.writestr(info + "RECORD", "".join(name + ",,\n" for name in names))
+"#;
+
+#[test]
+fn what_a_package_runs_at_each_start_runs_behind_the_walls_only() {
+    let code = "```python\nimport starts\nprint(starts.x)\n```\n";
+    let Some(notes) = Notes::with(&[("a.md", code)]) else { return };
+    let (python, _) = python_with_venv().expect("a Python");
+    let mark = notes.house.path("mark");
+    let made =
+        Command::new(python).args(["-c", MAKE_STARTING_WHEEL]).arg(notes.house.path("wheels")).arg(&mark).status();
+    assert!(made.expect("python").success());
+    let said = notes.run(&["kernels", "env", "a", "--add", "starts"]).good().text();
+    assert!(said.contains("with starts==1.0 is ready"), "{said}");
+    assert!(notes.note("a.md.lock").contains("\nstarts==1.0\n"), "{}", notes.note("a.md.lock"));
+    assert!(!mark.exists(), "the installation has run the package's code outside of the walls");
+    assert_eq!(notes.run(&["run", "a"]).good().text(), "7\n");
+    assert!(!mark.exists(), "a run has let the package's code out");
+}
+
 /// With the real uv, which `TRACEBOOK_UV` names (`.ci/run` brings it). Without it this fails in CI and is skipped
 /// elsewhere.
 #[test]

@@ -426,6 +426,18 @@ fn a_note_written_over_a_link_says_where_its_text_is() {
     }
 }
 
+#[test]
+fn a_note_is_not_written_behind_a_link_to_what_is_asked_about() {
+    let model = one_call("write_file", json!({"path": "docs/helper.md", "content": "evil\n"}));
+    let house = house(&model, &[("a.md", "# A\n")]);
+    std::fs::create_dir(house.path("notes/agents")).expect("made");
+    std::os::unix::fs::symlink("agents", house.path("notes/docs")).expect("linked");
+    house.run(&["ask", "go"]);
+    let said = house.run(&["steps", "last"]).text();
+    assert!(said.contains("docs/helper.md isn't written to the folder"), "{said}");
+    assert!(!house.path("notes/agents/helper.md").exists(), "{said}");
+}
+
 /// The process that has the workspace open ends only once the run that another one decided about is at rest.
 #[test]
 fn a_decision_of_another_process_is_carried_out_before_the_owner_ends() {

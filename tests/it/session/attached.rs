@@ -121,3 +121,36 @@ fn no_device_moves_a_hidden_file_of_another_or_hides_one_there() {
         assert_eq!(twin.world.files.contains_key(&Path::new(ROOT).join(path)), comes, "{path}");
     }
 }
+
+#[test]
+fn no_device_makes_or_changes_what_programs_here_obey() {
+    let (mut twin, volume) = agreed();
+    let obeyed = "venv/lib/site-packages/own.py";
+    twin.outside(obeyed, Some("print('mine')\n"));
+    rest(&mut twin);
+    let chunks = twin.world.disk.chunks(volume).expect("read").into_iter().map(|chunk| chunk.bytes);
+    let theirs = VolumeDoc::load(volume, &chunks.collect::<Vec<_>>(), ActorId::from([98; 16]));
+    let mut theirs = theirs.expect("read").doc;
+    let shown = twin.id("one.png");
+    // New files, and one that is here and gets such a name.
+    let mut changes = vec![(shown, "lefthook.yml"), (shown, "x/HEAD")];
+    let new = ["venv/lib/site-packages/sitecustomize.py", "usercustomize.py", "mise.toml", "b/HEAD", "fine.py"];
+    changes.extend(new.iter().zip(50_u8..).map(|(path, id)| (DocId([id; 16]), *path)));
+    for (file, path) in changes {
+        let entry = FileEntry { path: path.to_owned(), kind: FileKind::from_path(path) };
+        let bytes = theirs.commit(None, &[(file, Some(entry))], 5).expect("changed");
+        twin.event(Event::Received { doc: volume, ticket: 1, parcel: bytes.into() });
+        rest(&mut twin);
+        let line = format!("a file name from another device is refused: {path:?}");
+        let is_refused = twin.session.sync().log.iter().any(|(_, known)| *known == line);
+        assert_eq!(is_refused, path != "fine.py", "{path}: {:?}", twin.session.sync().log);
+        assert!(!twin.world.files.contains_key(&Path::new(ROOT).join(path)), "{path}");
+    }
+    assert!(twin.world.files.contains_key(&Path::new(ROOT).join("one.png")), "it keeps its name");
+    let own = twin.id(obeyed);
+    twin.event(Event::Received { doc: own, ticket: 2, parcel: vec![1, 2, 3].into() });
+    rest(&mut twin);
+    assert_eq!(twin.file(obeyed).as_deref(), Some("print('mine')\n"));
+    let log = &twin.session.sync().log;
+    assert!(log.iter().any(|(_, line)| line.contains("programs of this device obey it")), "{log:?}");
+}

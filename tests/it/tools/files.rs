@@ -193,3 +193,38 @@ fn no_path_leads_out_of_the_volume() {
     assert!(listed.success && !listed.text.contains(".git"), "{listed:?}");
     assert!(!bench.list(".git").success && !bench.list("sub/.git").success);
 }
+
+#[test]
+fn what_is_allowed_for_a_path_is_not_done_behind_a_link() {
+    let bench = Bench::new();
+    bench.write("notes/.git/config", b"[core]\n");
+    bench.write("notes/.env", b"ordinary=words\n");
+    bench.write("notes/.vscode/tasks.json", b"{}\n");
+    symlink(".git", bench.path("notes/docs")).expect("linked");
+    symlink(".vscode", bench.path("notes/plans")).expect("linked");
+    symlink(".env", bench.path("notes/words.txt")).expect("linked");
+    symlink(bench.path("notes/.git/config"), bench.path("notes/absolute.txt")).expect("linked");
+    for (way, own) in [
+        ("docs/config", ".git/config"),
+        ("plans/tasks.json", ".vscode/tasks.json"),
+        ("words.txt", ".env"),
+        ("absolute.txt", ".git/config"),
+    ] {
+        let before = bench.text(&format!("notes/{own}"));
+        for outcome in [
+            bench.read(way),
+            bench.replace(way, "evil", None),
+            bench.amend(way, before.trim_end(), "evil"),
+            bench.remove(way),
+        ] {
+            assert!(!outcome.success && outcome.changed.is_empty(), "{way}: {outcome:?}");
+            assert!(!outcome.text.contains("ordinary=words"), "{way}: {outcome:?}");
+        }
+        assert!(bench.read(way).text.contains(own), "the model learns which path to name: {:?}", bench.read(way));
+        assert_eq!(bench.text(&format!("notes/{own}")), before, "{way}");
+    }
+    for way in ["docs/hooks/pre-commit", "plans/launch.json"] {
+        assert!(!bench.replace(way, "evil", None).success, "{way}");
+    }
+    assert!(!bench.path("notes/.git/hooks").exists() && !bench.path("notes/.vscode/launch.json").exists());
+}

@@ -42,8 +42,24 @@ fn a_command_whose_program_is_made_up_asks_beside_a_rule_that_denies_some() {
         ("/bin/r? a", Permission::Ask),
         ("rm a", Permission::Deny),
         ("ls *.md; echo $HOME", Permission::Allow),
+        ("alias x=rm\nx a", Permission::Deny),
     ] {
         assert_eq!(decide(&policy, &shell, &json!({"command": command})), expected, "{command}");
+    }
+    // So do words behind a program that the rule names, also where nothing but the risk allows the call.
+    for rules in [vec![rule("shell", Permission::Allow)], Vec::new()] {
+        let auto_approve = ToolRisk::Critical;
+        let mut policy = ToolPolicy { rules, auto_approve, ..ToolPolicy::default() };
+        policy.rules.push(rule("shell: git push *", Permission::Deny));
+        for (command, expected) in [
+            ("git -C sub push", Permission::Deny),
+            ("git $X origin", Permission::Ask),
+            ("$X push", Permission::Ask),
+            ("alias g=git\ng push", Permission::Ask),
+            ("git commit -m \"$X\"", Permission::Allow),
+        ] {
+            assert_eq!(decide(&policy, &shell, &json!({"command": command})), expected, "{command}");
+        }
     }
     // A decision about exactly this command counts.
     let arguments = json!({"command": "X=rm; $X a"});
@@ -80,6 +96,10 @@ fn rules_decide() {
     ];
     for (command, word) in cases {
         assert_eq!(decide(&policy, &shell, &json!({"command": command})), word, "{command}");
+    }
+    for (folder, word) in [("vendor/evil", Permission::Ask), (".", Permission::Allow), ("./", Permission::Allow)] {
+        let arguments = json!({"command": "cargo test x", "workdir": folder});
+        assert_eq!(decide(&policy, &shell, &arguments), word, "{folder}");
     }
     let read = tool("read_file", ToolRisk::None, false, false);
     let paths = [

@@ -48,9 +48,14 @@ const SECRET_FOLDERS: &[(&str, &str)] = &[
 
 /// Returns the kind of secret that a file with this name commonly contains; `None` if it's an ordinary file.
 pub fn secret_file_kind(path: &str) -> Option<&'static str> {
+    // `plan.md#cell2` names a cell; `C#/.env` is a file.
+    kind_by_name(path).or_else(|| kind_by_name(path.split_once('#')?.0))
+}
+
+fn kind_by_name(path: &str) -> Option<&'static str> {
     let lower = path.trim().to_lowercase();
-    // `plan.md#cell2` names a cell, and trailing dots and spaces name the same file on some systems.
-    let lower = lower.split('#').next().unwrap_or_default().trim_end_matches([' ', '.', '/', '\\']);
+    // Trailing dots and spaces name the same file on some systems.
+    let lower = lower.trim_end_matches([' ', '.', '/', '\\']);
     let mut parts: Vec<&str> = lower.split(['/', '\\']).filter(|part| !matches!(*part, "" | ".")).collect();
     let name = parts.pop()?;
     if name.len() > 255 {

@@ -178,6 +178,7 @@ fn files_that_hold_secrets_are_known_by_name() {
         ".github_token",
         ".env ",
         ".env#cell2",
+        "C#/.env",
     ] {
         assert!(secret_files::secret_file_kind(path).is_some(), "{path}");
     }

@@ -58,7 +58,7 @@ impl AgentRepository<'_> {
     /// # Errors
     /// Returns [`AgentGitError::NamesPrograms`] if its own configuration makes Git run programs.
     pub fn check_settings(&self) -> Result<RepositoryFolder, AgentGitError> {
-        let repository = RepositoryFolder::open(self.folder)?;
+        let repository = RepositoryFolder::open_own(self.folder)?;
         let mut settings = repository.program_settings()?;
         // This program as a merge driver, exactly as it installs itself, starts nothing else.
         if repository.setting(MERGE_DRIVER_SETTING)? == merge_driver_command(self.program) {

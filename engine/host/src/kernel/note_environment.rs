@@ -8,7 +8,6 @@ use engine::NotePackages;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::BlobHash;
 
@@ -500,13 +499,13 @@ impl EnvironmentPlan {
         let environment = self.environment();
         let word = |path: &Path| path.to_string_lossy().into_owned();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let (own_word, file_word) = (word(&own_python(&environment)), word(&self.requirements_file()));
+        let (own, file_word) = (word(&own_python(&environment)), word(&self.requirements_file()));
         let mut commands = vec![match &uv {
             Some(uv) => words(&[&word(uv), "venv", "--relocatable", "--python", &python, &word(&environment)]),
             None => words(&[&python, "-I", "-m", "venv", &word(&environment)]),
         }];
         if !self.requirements.is_empty() {
-            let mut source = &file_word;
+            let mut list = &file_word;
             let locked_word = word(&self.locked_file());
             if let (Some(uv), None) = (&uv, &self.known) {
                 commands.push(words(&[
@@ -514,8 +513,9 @@ impl EnvironmentPlan {
                     "pip",
                     "compile",
                     "--python",
-                    &own_word,
+                    &own,
                     "--universal",
+                    "--no-build",
                     "--generate-hashes",
                     "--no-annotate",
                     "--no-header",
@@ -524,19 +524,22 @@ impl EnvironmentPlan {
                     &locked_word,
                     &file_word,
                 ]));
-                source = &locked_word;
+                list = &locked_word;
             }
             commands.push(match &uv {
-                Some(uv) => words(&[&word(uv), "pip", "install", "--python", &own_word, "--no-deps", "-r", source]),
+                Some(uv) => {
+                    words(&[&word(uv), "pip", "install", "--python", &own, "--no-deps", "--no-build", "-r", list])
+                }
                 None => words(&[
-                    &own_word,
+                    &own,
                     "-Im",
                     "pip",
                     "install",
                     "--no-input",
                     "--disable-pip-version-check",
+                    "--only-binary=:all:",
                     "-r",
-                    source,
+                    list,
                 ]),
             });
         }
@@ -551,24 +554,21 @@ impl EnvironmentPlan {
         std::fs::write(&file, self.requirements.join("\n") + "\n").map_err(|error| unwritable(&file, &error))?;
         let variables = &self.setup.variables;
         let own = own_python(&environment);
-        SetupPlan::in_new_folder(environment, self.commands.clone(), variables.clone()).run(stop, tell)?;
+        // Once packages are in it, the new Python runs their code at each start: from then on only behind the walls.
+        let mut probed = None;
+        for command in &self.commands {
+            SetupPlan::in_new_folder(environment.clone(), vec![command.clone()], variables.clone()).run(stop, tell)?;
+            probed.get_or_insert_with(|| probe_python(&own, variables));
+        }
         if let Some(lock) = &self.known {
             return Ok(lock.clone());
         }
         let broken = |why: String| failed(why, "Try again.");
-        let (version, _) =
-            probe_python(&own, variables).ok_or_else(|| broken("The new Python doesn't start.".into()))?;
-        let text = if self.requirements.is_empty() {
-            String::new()
-        } else if self.has_uv {
-            let locked = std::fs::read_to_string(self.locked_file());
-            locked.map_err(|error| broken(format!("uv has locked nothing: {error}.")))?
+        let (version, _) = probed.flatten().ok_or_else(|| broken("The new Python doesn't start.".into()))?;
+        let text = if self.has_uv && !self.requirements.is_empty() {
+            std::fs::read_to_string(self.locked_file()).map_err(|error| broken(format!("uv's lock: {error}.")))?
         } else {
-            let mut freeze = Command::new(&own);
-            freeze.args(["-I", "-m", "pip", "--disable-pip-version-check", "freeze", "--local"]);
-            freeze.envs(variables.iter().map(|(name, value)| (name, value)));
-            let said = freeze.output().map_err(|error| broken(format!("pip can't be started: {error}.")))?;
-            String::from_utf8_lossy(&said.stdout).into_owned()
+            ::sandbox::installed_packages(&environment).join("\n")
         };
         let lines = locked_lines(&text).map_err(|why| broken(format!("The versions can't be locked: {why}.")))?;
         let python = version.split('.').take(2).collect::<Vec<_>>().join(".");

@@ -41,7 +41,7 @@ pub(super) fn read(
     lines: Option<(usize, usize)>,
 ) -> anyhow::Result<ToolOutcome> {
     let folder = ConfinedFolder::open_root(root)?;
-    let file = folder.open_file(path)?;
+    let file = folder.open_real_file(path)?;
     let files = file.metadata().iter().map(|meta| tool_file_info(path, meta)).collect();
     let text = decode_utf8(read_bytes(file, MAX_TOOL_FILE_BYTES, path)?, path)?;
     // Mask secrets before selecting lines, because a cut key wouldn't be recognized.
@@ -186,11 +186,11 @@ pub(super) fn write_bytes(place: &ToolWorkspace, root: &Path, path: &str, bytes:
     if let Ok(text) = std::str::from_utf8(bytes) {
         return write_text(place, root, &tidied, text, None).map(|_| ());
     }
-    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&tidied, true)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(&tidied, true)?;
     for _ in 0..MAX_WRITE_TRIES {
         let there = std::fs::symlink_metadata(folder.join(&name)).is_ok();
         let old = match there {
-            true => Some(BlobHash::of(&read_bytes(folder.open_file(&name)?, MAX_TOOL_FILE_BYTES, path)?)),
+            true => Some(BlobHash::of(&read_bytes(folder.open_real_file(&name)?, MAX_TOOL_FILE_BYTES, path)?)),
             false => None,
         };
         if let ReplaceOutcome::Done { .. } = replace_file(&folder.join(&name), old, bytes)? {
@@ -212,7 +212,7 @@ fn change_file(
     made: &FileTextMaker<'_>,
 ) -> anyhow::Result<ToolOutcome> {
     let tidied = check_writable_path(path)?;
-    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, make)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(path, make)?;
     let file = folder.stable_path().join(&name);
     let own = |error: store::disk::DiskError| {
         let here = folder.original_path().join(&name);
@@ -221,7 +221,7 @@ fn change_file(
     for _ in 0..MAX_WRITE_TRIES {
         let there = std::fs::symlink_metadata(&file).is_ok();
         let old = match there {
-            true => Some(read_bytes(folder.open_file(&name)?, MAX_TOOL_FILE_BYTES, path)?),
+            true => Some(read_bytes(folder.open_real_file(&name)?, MAX_TOOL_FILE_BYTES, path)?),
             false => None,
         };
         let text = made(old.as_deref())?;
@@ -249,7 +249,7 @@ fn change_file(
 
 pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> anyhow::Result<ToolOutcome> {
     let tidied = check_writable_path(path)?;
-    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(path, false)?;
     let meta = std::fs::symlink_metadata(folder.stable_path().join(&name));
     match meta {
         Err(_) => return Err(MissingFileError(path.to_owned()).into()),
@@ -257,7 +257,7 @@ pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> anyhow::
         Ok(meta) if meta.is_symlink() => bail!("it's a link; only files can be removed: {path}"),
         Ok(_) => {}
     }
-    let old = read_bytes(folder.open_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
+    let old = read_bytes(folder.open_real_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
     let before = Some(store_blob(&old, &place.blobs)?);
     folder.remove_file(&name).map_err(|why| anyhow!("{why}: {path}"))?;
     let diff = std::str::from_utf8(&old).map_or_else(
@@ -279,8 +279,8 @@ pub(super) fn restore(
 ) -> anyhow::Result<ToolOutcome> {
     let moved = || anyhow!("the file has changed since, so it was left alone: {path}");
     let Some(to) = to else {
-        let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
-        let now = read_bytes(folder.open_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
+        let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(path, false)?;
+        let now = read_bytes(folder.open_real_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
         return if Some(BlobHash::of(&now)) == expected { remove(place, root, path) } else { Err(moved()) };
     };
     let old = place.blobs.read(to)?;
@@ -288,7 +288,7 @@ pub(super) fn restore(
         return write_text(place, root, path, &text, Some(expected)).map_err(|_| moved());
     }
     let tidied = check_writable_path(path)?;
-    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, true)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(path, true)?;
     match crate::fs::atomic_write::replace_file(&folder.stable_path().join(&name), expected, &old) {
         Ok(crate::fs::atomic_write::ReplaceOutcome::Done { .. }) => {}
         Ok(_) => return Err(moved()),

@@ -86,7 +86,7 @@ pub(super) fn run_program(
             };
             check_hosts([host].into_iter(), web)?;
             let directory = super::files::check_writable_path(directory)?;
-            let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&directory, true)?;
+            let (folder, name) = ConfinedFolder::open_root(root)?.open_real_parent(&directory, true)?;
             let target = folder.stable_path().join(&name);
             if target.symlink_metadata().is_ok() {
                 bail!("a file or folder with that name already exists; choose another: {directory}");
@@ -183,7 +183,7 @@ fn check_hosts(hosts: impl Iterator<Item = String>, web: &WebAccess) -> anyhow::
 }
 
 fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSignal) -> anyhow::Result<String> {
-    let part = RepositoryFolder::open(root)?;
+    let part = RepositoryFolder::open_own(root)?;
     let is_canceled = || stop.is_stopped();
     let own = AgentRepository { folder: root, program: &place.program, is_canceled: &is_canceled };
     Ok(match what {

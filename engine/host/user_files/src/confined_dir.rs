@@ -1,5 +1,6 @@
 //! A folder that file access never leaves by `..`, an absolute path or a symlink, even one that another program makes
-//! meanwhile. Files are reached by descriptors of their folders, not by absolute paths. Inner symlinks are followed.
+//! meanwhile. Files are reached by descriptors of their folders, not by absolute paths. Inner symlinks are followed,
+//! except where a volume's files are changed and where tools read: rules hold for a file's own path.
 
 use anyhow::{anyhow, bail};
 use std::collections::BTreeMap;
@@ -120,12 +121,12 @@ impl ConfinedPath {
     }
 
     /// Opens the folder that contains the file, and returns the file's name there. `make` creates missing folders, but
-    /// not the volume's own: its drive may not be connected.
+    /// not the volume's own: its drive may not be connected. No symlink is followed: scans list no file behind one.
     ///
     /// # Errors
     /// Returns an [`OpenRefusal`] if the folder can't be opened.
     pub fn open_parent(&self, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
-        ConfinedFolder::open_root(&self.root)?.open_parent(&self.path, make)
+        ConfinedFolder::open_root(&self.root)?.open_real_parent(&self.path, make)
     }
 
     /// Returns the file's metadata, without following a symlink.
@@ -331,24 +332,78 @@ impl ConfinedFolder {
         Ok(File::from(file))
     }
 
+    /// Opens a file for reading like [`ConfinedFolder::open_file`], but follows no symlink: what is allowed for a path
+    /// isn't done to a file with another one.
+    ///
+    /// # Errors
+    /// Returns an [`OpenRefusal`] if it can't be opened, or is behind a symlink.
+    pub fn open_real_file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
+        let path = path.as_ref();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        if let Ok(file) = self.resolve(&path_parts(path)?, flags, false) {
+            return Ok(File::from(file));
+        }
+        let linked = self.open_file(path)?;
+        let real = descriptor_path(&linked.into(), &self.place.join(path)).map_err(|error| refused_by(&error, path))?;
+        let real = real.strip_prefix(&self.place).unwrap_or(&real).display();
+        Err(OpenRefusal::other(format!("a symlink leads there; the file's own path is {real}: {}", path.display())))
+    }
+
     /// Opens the folder that contains a file, and returns the file's name there; creates missing folders on request.
     ///
     /// # Errors
     /// Returns an [`OpenRefusal`] if the folder can't be opened or created.
     pub fn open_parent(&self, path: impl AsRef<Path>, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
-        let path = path.as_ref();
+        self.open_way(path.as_ref(), make, true)
+    }
+
+    /// Opens the folder that contains a file like [`ConfinedFolder::open_parent`], but follows no symlink.
+    ///
+    /// # Errors
+    /// Returns an [`OpenRefusal`] if the folder can't be opened or created, or is behind a symlink.
+    pub fn open_real_parent(
+        &self,
+        path: impl AsRef<Path>,
+        make: bool,
+    ) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
+        self.open_way(path.as_ref(), make, false)
+    }
+
+    fn open_way(&self, path: &Path, make: bool, links: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let parts = path_parts(path)?;
         let Some((name, way)) = parts.split_last() else {
             return Err(OpenRefusal::other("that is the volume's own folder"));
         };
-        let fail = |error| refusal_reason(error, "its folder cannot be opened", path);
-        let held = match self.reach(way, FOLDER_FLAGS) {
-            Err(Errno::NOENT) if make => self.create_folders(way, path)?,
-            reached => reached.map_err(fail)?,
+        let held = match self.resolve(way, FOLDER_FLAGS, links) {
+            Err(Errno::NOENT) if make => self.create_folders(way, path, links)?,
+            Err(_) if !links => return Err(self.refusal_on_way(way, name, path)),
+            reached => reached.map_err(|error| refusal_reason(error, "its folder cannot be opened", path))?,
         };
         let place =
             descriptor_path(&held, &self.place.join(join_parts(way))).map_err(|error| refused_by(&error, path))?;
         Ok((ConfinedFolder { held, named: place.clone(), place }, OsString::from(name)))
+    }
+
+    /// Returns why the folder of a file isn't opened where no symlink is followed.
+    fn refusal_on_way(&self, way: &[&OsStr], name: &OsStr, path: &Path) -> OpenRefusal {
+        let known = (0..=way.len()).rev().find_map(|count| {
+            let (reached, rest) = (join_parts(&way[..count]), join_parts(&way[count..]));
+            Some((self.open_folder(&reached).ok()?.place, reached, rest))
+        });
+        match known.filter(|(place, reached, _)| *place != self.place.join(reached)) {
+            Some((place, _, rest)) => {
+                let real = place.join(rest).join(name);
+                OpenRefusal::other(format!(
+                    "a symlink on the way to {} leads elsewhere in the volume; the file's own path is {}",
+                    path.display(),
+                    real.strip_prefix(&self.place).unwrap_or(&real).display()
+                ))
+            }
+            None => match self.reach(way, FOLDER_FLAGS) {
+                Err(error) => refusal_reason(error, "its folder cannot be opened", path),
+                Ok(_) => OpenRefusal::other(format!("its folder changes all the time: {}", path.display())),
+            },
+        }
     }
 
     /// Opens a folder inside this one, and creates its missing parts.
@@ -358,25 +413,25 @@ impl ConfinedFolder {
     pub fn open_or_create_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let parts = path_parts(path)?;
-        let held = self.create_folders(&parts, path)?;
+        let held = self.create_folders(&parts, path, true)?;
         let place =
             descriptor_path(&held, &self.place.join(join_parts(&parts))).map_err(|error| refused_by(&error, path))?;
         Ok(ConfinedFolder { held, named: place.clone(), place })
     }
 
     /// Opens a folder inside this one, and creates it and its parents if missing.
-    fn create_folders(&self, way: &[&OsStr], path: &Path) -> Result<OwnedFd, OpenRefusal> {
+    fn create_folders(&self, way: &[&OsStr], path: &Path, links: bool) -> Result<OwnedFd, OpenRefusal> {
         let mut held =
             self.reach(&[], FOLDER_FLAGS).map_err(|error| refusal_reason(error, "it cannot be opened", path))?;
         for (at, part) in way.iter().enumerate() {
-            let next = match self.reach(&way[..=at], FOLDER_FLAGS) {
+            let next = match self.resolve(&way[..=at], FOLDER_FLAGS, links) {
                 Err(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&held, *part, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(error) => return Err(refusal_reason(error, "the folder cannot be made", path)),
                     }
                     let _ = rustix::fs::fsync(&held); // a file in it is what must last, and is made to
-                    self.reach(&way[..=at], FOLDER_FLAGS)
+                    self.resolve(&way[..=at], FOLDER_FLAGS, links)
                 }
                 reached => reached,
             };
@@ -413,11 +468,17 @@ impl ConfinedFolder {
     }
 
     fn reach(&self, parts: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.resolve(parts, flags, true)
+    }
+
+    /// Opens what is inside this folder. `links`: whether symlinks that stay inside are followed.
+    fn resolve(&self, parts: &[&OsStr], flags: OFlags, links: bool) -> Result<OwnedFd, Errno> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::ResolveFlags;
             let path = if parts.is_empty() { PathBuf::from(".") } else { join_parts(parts) };
             let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+            let inside = if links { inside } else { inside | ResolveFlags::NO_SYMLINKS };
             for _ in 0..MAX_RETRIES {
                 match rustix::fs::openat2(&self.held, &path, flags | OFlags::CLOEXEC, Mode::empty(), inside) {
                     // Something was renamed on the way, and the kernel can't tell whether the path stays inside: retry.
@@ -429,16 +490,16 @@ impl ConfinedFolder {
                 }
             }
         }
-        self.walk(parts, flags)
+        self.walk(parts, flags, links)
     }
 
     /// Resolves a path part by part: the system follows no symlink; each is read here, and `..` returns the way it
     /// came.
-    fn walk(&self, parts: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn walk(&self, parts: &[&OsStr], flags: OFlags, links: bool) -> Result<OwnedFd, Errno> {
         use std::os::unix::ffi::OsStrExt;
         let mut left: Vec<OsString> = parts.iter().rev().map(OsString::from).collect();
         let mut way: Vec<OwnedFd> = Vec::new();
-        let mut links = 0;
+        let mut followed = 0;
         while let Some(part) = left.pop() {
             if part == ".." {
                 if way.pop().is_none() {
@@ -452,10 +513,10 @@ impl ConfinedFolder {
             match open(at, Path::new(&part), how | OFlags::NOFOLLOW) {
                 Ok(reached) if is_last => return Ok(reached),
                 Ok(reached) => way.push(reached),
-                Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => {
+                Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) if links => {
                     let target = rustix::fs::readlinkat(at, part.as_os_str(), Vec::new()).map_err(|_| error)?;
-                    links += 1;
-                    if links > MAX_SYMLINKS {
+                    followed += 1;
+                    if followed > MAX_SYMLINKS {
                         return Err(Errno::LOOP);
                     }
                     let target = Path::new(OsStr::from_bytes(target.to_bytes()));
@@ -590,6 +651,22 @@ impl ConfinedFolder {
         })
     }
 
+    /// Opens a file for reading like [`ConfinedFolder::open_file`], but follows no symlink: what is allowed for a path
+    /// isn't done to a file with another one.
+    ///
+    /// # Errors
+    /// Returns an [`OpenRefusal`] if it can't be opened, or is behind a symlink.
+    pub fn open_real_file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
+        let path = path.as_ref();
+        if self.reach(path)? != self.place.join(join_parts(&path_parts(path)?)) {
+            return Err(OpenRefusal::other(format!(
+                "a symlink leads there; use the file's own path: {}",
+                path.display()
+            )));
+        }
+        self.open_file(path)
+    }
+
     /// Opens the folder that contains a file, and returns the file's name there; creates missing folders on request.
     ///
     /// # Errors
@@ -610,6 +687,25 @@ impl ConfinedFolder {
             return Err(OpenRefusal::new(EntryKind::Missing, format!("no such file or folder: {}", path.display())));
         }
         Ok((ConfinedFolder { named: place.clone(), place }, OsString::from(name)))
+    }
+
+    /// Opens the folder that contains a file like [`ConfinedFolder::open_parent`], but follows no symlink.
+    ///
+    /// # Errors
+    /// Returns an [`OpenRefusal`] if the folder can't be opened or created, or is behind a symlink.
+    pub fn open_real_parent(
+        &self,
+        path: impl AsRef<Path>,
+        make: bool,
+    ) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
+        let path = path.as_ref();
+        let way = join_parts(&path_parts(path)?);
+        let way = way.parent().unwrap_or(Path::new(""));
+        if self.reach(way)? != self.place.join(way) {
+            let why = "a symlink on the way leads elsewhere in the volume; use the file's own path";
+            return Err(OpenRefusal::other(format!("{why}: {}", path.display())));
+        }
+        self.open_parent(path, make)
     }
 
     /// Removes a file directly inside this folder.

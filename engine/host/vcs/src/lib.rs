@@ -80,6 +80,27 @@ pub const MAX_LOG_COMMITS: usize = 200_000;
 /// How long the last commits are searched.
 const LOG_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Returns whether a repository says by `core.worktree` that its files are in a folder that isn't its own, such as the
+/// one above it: Git would write there what is in its branches. A submodule's folder names its repository itself.
+fn has_foreign_files(repository: &Repository, top: &Path) -> bool {
+    let is_set = repository.config().is_ok_and(|config| config.get_entry("core.worktree").is_ok());
+    let path_of = |repository: &Repository| repository.path().canonicalize().ok();
+    is_set && Repository::open(top).ok().and_then(|own| path_of(&own)) != path_of(repository)
+}
+
+/// Returns whether a folder leads to a repository elsewhere that isn't its own. Those of worktrees and submodules name
+/// their folder.
+fn is_borrowed(repository: &Repository, top: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    if top.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        return real(repository.commondir()) != real(repository.path());
+    }
+    let named = std::fs::read_to_string(repository.path().join("gitdir")).unwrap_or_default();
+    let named = repository.path().join(named.trim());
+    let is_named = named.parent().and_then(real).is_some_and(|folder| folder == top);
+    !is_named && repository.config().map_or(true, |config| config.get_entry("core.worktree").is_err())
+}
+
 impl RepositoryFolder {
     /// Opens the repository that contains a folder.
     ///
@@ -101,8 +122,25 @@ impl RepositoryFolder {
             top.ok_or_else(|| VcsError::Refused("the repository has no files of its own (it is bare)".to_owned()))?;
         let inside = folder.strip_prefix(&top).ok().and_then(slash_path);
         let prefix = inside
+            .filter(|_| !has_foreign_files(&repository, &top))
             .ok_or_else(|| VcsError::Refused(format!("the repository's files are elsewhere: {}", top.display())))?;
         Ok(RepositoryFolder { repository, prefix, top })
+    }
+
+    /// Opens a repository as [`RepositoryFolder::open`] does, but none elsewhere that doesn't name this folder: a folder
+    /// of someone else could have an agent read any repository of this computer.
+    ///
+    /// # Errors
+    /// Returns those of [`RepositoryFolder::open`], and [`VcsError::Refused`] for such a repository.
+    pub fn open_own(folder: &Path) -> Result<RepositoryFolder, VcsError> {
+        let opened = RepositoryFolder::open(folder)?;
+        match is_borrowed(&opened.repository, &opened.top) {
+            true => Err(VcsError::Refused(format!(
+                "the repository is elsewhere and doesn't name this folder, so agents don't use it: {}",
+                opened.repository.commondir().display()
+            ))),
+            false => Ok(opened),
+        }
     }
 
     /// Lists changes since the last commit, one line per file in the format of `git status --short`.

@@ -222,10 +222,15 @@ impl RepositoryFolder {
         Ok(lines)
     }
 
-    /// Returns the hash of a file's content in a commit; `None` if it has no such file.
+    /// Returns the hash of a file's content in a commit; `None` if it has no such file, or a very large one.
     fn file_blob(&self, commit: &git2::Commit<'_>, path: &Path) -> Result<Option<Oid>, VcsError> {
         match commit.tree()?.get_path(path) {
-            Ok(entry) => Ok((entry.kind() == Some(ObjectType::Blob)).then(|| entry.id())),
+            // A version that inflates to very much isn't read: its lines stay with those that came after it.
+            Ok(entry) if entry.kind() == Some(ObjectType::Blob) => {
+                let size = self.repository.odb()?.read_header(entry.id()).map_or(0, |(size, _)| size);
+                Ok((size as u64 <= 4 * MAX_BLAME_FILE_BYTES).then(|| entry.id()))
+            }
+            Ok(_) => Ok(None),
             // libgit2's errors don't tell a missing file from a missing part of the history by their code.
             Err(error) if error.class() == ErrorClass::Tree => Ok(None),
             Err(error) => Err(error.into()),

@@ -69,6 +69,60 @@ fn what_changed_is_told_and_committed_and_nothing_else() {
 }
 
 #[test]
+fn a_repository_whose_files_are_in_the_folder_above_is_refused() {
+    let dir = repository();
+    let notes = dir.path().join("notes");
+    fs::rename(dir.path().join(".git"), notes.join(".git")).expect("moved");
+    let mut config = Repository::open(&notes).and_then(|made| made.config()).expect("a configuration");
+    for (worktree, is_own) in [("../..", false), ("../../notes", true)] {
+        config.set_str("core.worktree", worktree).expect("set");
+        match RepositoryFolder::open(&notes) {
+            Ok(_) => assert!(is_own, "{worktree}"),
+            Err(why) => assert!(!is_own && why.to_string().contains("files are elsewhere"), "{worktree}: {why}"),
+        }
+    }
+    // Those of a submodule are where its folder names it.
+    fs::create_dir_all(dir.path().join("modules")).expect("made");
+    fs::rename(notes.join(".git"), dir.path().join("modules/notes")).expect("moved");
+    fs::write(notes.join(".git"), "gitdir: ../modules/notes\n").expect("written");
+    let mut config = Repository::open(&notes).and_then(|made| made.config()).expect("a configuration");
+    config.set_str("core.worktree", "../../notes").expect("set");
+    assert!(RepositoryFolder::open(&notes).is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_agent_uses_no_repository_that_only_the_folder_names() {
+    let (private, dir) = (repository(), tempfile::tempdir().expect("a folder"));
+    let made = Repository::open(private.path()).expect("opened");
+    let place = |name: &str| dir.path().canonicalize().expect("there").join(name);
+    let borrowed = |name: &str| {
+        let refused = RepositoryFolder::open_own(&place(name)).err().map(|why| why.to_string());
+        let says = |why: &String| why.contains("doesn't name this folder") || why.contains("files are elsewhere");
+        assert!(refused.as_ref().is_none_or(says), "{refused:?}");
+        refused.is_some()
+    };
+    made.worktree("tree", &place("tree"), None).expect("a worktree");
+    assert!(!borrowed("tree") && RepositoryFolder::open_own(private.path()).is_ok());
+    // Nor one whose folder is somebody else's.
+    let tree = fs::read_to_string(place("tree/.git")).expect("read");
+    let private = private.path().join(".git").display().to_string();
+    for (name, text) in [("file", format!("gitdir: {private}\n")), ("copy", tree)] {
+        fs::create_dir(place(name)).expect("made");
+        fs::write(place(name).join(".git"), text).expect("written");
+        assert!(borrowed(name), "{name}");
+    }
+    std::os::unix::fs::symlink(&private, place("file").join("link")).expect("linked");
+    fs::remove_file(place("file/.git")).expect("removed");
+    fs::rename(place("file/link"), place("file/.git")).expect("renamed");
+    assert!(borrowed("file"), "a link");
+    fs::create_dir_all(place("common/.git")).expect("made");
+    fs::write(place("common/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    fs::write(place("common/.git/commondir"), format!("{private}\n")).expect("written");
+    assert!(borrowed("common"));
+}
+
+#[test]
 fn what_is_not_ours_is_refused() {
     let dir = repository();
     let notes = dir.path().join("notes");
@@ -173,4 +227,19 @@ fn staged_and_unstaged_changes_are_told_apart() {
     let before = times(&part);
     part.commit("Once more", &["one.md".to_owned()]).expect("committed");
     assert_ne!(times(&part), before, "a commit is seen by the files' times");
+}
+
+#[test]
+fn a_line_is_not_looked_for_in_a_version_that_inflates_to_very_much() {
+    let dir = repository();
+    let part = RepositoryFolder::open(&dir.path().join("notes")).expect("opened");
+    let file = dir.path().join("notes/one.md");
+    let bomb = format!("one\ntwo\n{}", "x".repeat(17 << 20));
+    fs::write(&file, bomb).expect("written");
+    part.commit("Bomb", &[]).expect("committed");
+    fs::write(&file, "one\ntwo\n").expect("written");
+    let (after, _) = part.commit("After", &[]).expect("committed");
+    let lines = part.blame("one.md").expect("blamed");
+    let commits: Vec<Option<&str>> = lines.iter().map(|line| line.id.as_deref()).collect();
+    assert_eq!(commits, [Some(after.id.as_str()), Some(after.id.as_str())]);
 }

@@ -74,6 +74,7 @@ fn split_answer(
     answer: &mut ModelResponse,
     tools: &[ToolSpec],
     is_program: bool,
+    given: &[String],
 ) -> (String, Vec<ToolCall>, Vec<String>) {
     let (mut text, mut asked) = (std::mem::take(&mut answer.text), std::mem::take(&mut answer.calls));
     let malformed = answer.malformed.iter();
@@ -86,6 +87,7 @@ fn split_answer(
             let names = tools.iter().map(|tool| tool.name.as_str());
             fenced = tool_call_parser::find_inline_calls(&text, names);
         }
+        tool_call_parser::remove_repeated_calls(&text, &mut fenced, given);
         text = tool_call_parser::strip_fenced_calls(&text, &fenced);
         for call in fenced {
             match call.call {
@@ -487,11 +489,14 @@ impl RunsState {
             None => return,
         };
         let is_program = self.runs.get(&id).is_some_and(|run| self.is_program_run(run));
+        let run = self.runs.get(&id).filter(|_| answer.text.contains('{'));
+        let given = run.and_then(|run| Some((self.sessions.get(&run.about.session)?, run.about.head)));
+        let given = given.map_or_else(Vec::new, |(all, head)| model_context::given_texts(all.tree(), head));
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.failed_providers.clear();
         run.about.iteration += 1;
         add_usage(&mut run.about.spent, answer.spent);
-        let (mut text, mut asked, mut unreadable) = split_answer(&mut answer, &tools, is_program);
+        let (mut text, mut asked, mut unreadable) = split_answer(&mut answer, &tools, is_program, &given);
         let dropped = asked.len().saturating_sub(tool_call_parser::MAX_CALLS_PER_ANSWER);
         asked.truncate(tool_call_parser::MAX_CALLS_PER_ANSWER);
         for call in &mut asked {

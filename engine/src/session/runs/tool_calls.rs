@@ -461,10 +461,10 @@ impl RunsState {
         files.notes.end_burst(turn, note);
         self.record_note_change(turn, files, sync, (id, call), note, ChangeKind::Created { text: text.to_owned() });
         let place = files.volumes.locate_file(note).map_or(path, |(_, place)| place);
-        let skipped =
-            files.volumes.by_id.get(&volume).and_then(|volume| volume.skipped.iter().find(|one| one.path == place));
-        let said = match skipped {
-            // The file can't replace what is there, such as a symlink.
+        let is_at = |one: &str| place.strip_prefix(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let mut skipped = files.volumes.by_id.get(&volume).into_iter().flat_map(|volume| &volume.skipped);
+        let said = match skipped.find(|one| is_at(&one.path)) {
+            // The file can't replace what is there, such as a symlink, nor be behind it.
             Some(crate::event::SkippedFile { why, .. }) => format!(
                 "{place} isn't written to the folder, because that name is taken: {why}. What is there stays as it \
                  is. The text is kept in the workspace only. Tell the user to rename or delete {place} in the folder; \

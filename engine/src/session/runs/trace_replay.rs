@@ -294,10 +294,11 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         (id, mut replay): (DocId, Box<TraceReplay>),
-        (tool, arguments): (String, Map<String, Value>),
+        (tool, mut arguments): (String, Map<String, Value>),
     ) {
         let tools = self.available_tools();
         let Some(run) = self.runs.get_mut(&id) else { return };
+        files.volumes.normalize_call(run.about.volume, &tool, &mut arguments);
         let call = ToolCall { id: String::new(), name: tool, arguments };
         let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
         let kind = StepKind::ToolCall {
@@ -320,12 +321,8 @@ impl RunsState {
         run.about.agent_state = AgentState::Executing;
         run.calls.push(PendingCall { changes, ..PendingCall::new(call, made.id) });
         run.run_memory.replay = Some(replay);
-        self.record_run(
-            turn,
-            sync,
-            id,
-            RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() },
-        );
+        let record = RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() };
+        self.record_run(turn, sync, id, record);
         let mut record = RunRecord::default();
         self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
         let batch = self.record_run(turn, sync, id, record);

@@ -7,7 +7,7 @@ use crate::records::sync::{
     SyncShares,
 };
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::volume_paths::normalize_volume_path;
+use crate::session::volume_paths::is_acceptable_remote_path;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use store::FileKind;
 use store::disk::FileRow;
@@ -123,8 +123,7 @@ impl SyncState {
         file: DocId,
         path: &str,
     ) -> bool {
-        let sound =
-            normalize_volume_path(path).is_ok_and(|sound| sound == path) && !FileKind::from_path(path).is_text();
+        let sound = is_acceptable_remote_path(path, FileKind::Attachment);
         if sound && is_hidden(path) {
             return false; // what is hidden is a program's own, and stays where it is
         }

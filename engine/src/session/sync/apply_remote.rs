@@ -193,6 +193,9 @@ impl SyncState {
         if let Some(why) = files.notes.open.get(&id).and_then(|note| note.read_only()) {
             return Err(RemoteChangeError::ReadOnly { why: why.to_string(), path });
         }
+        if let Some(why) = agent::protected_writes::executed_reason(&path) {
+            return Err(RemoteChangeError::ReadOnly { why: format!("programs of this device obey it: {why}"), path });
+        }
         if is_new && files.notes.open.get(&id).is_none_or(|note| matches!(note.phase, NotePhase::Failed(_))) {
             // Its name arrived before the program ended, but not its text.
             files.begin_arrived(turn, workspace, id, volume, None);

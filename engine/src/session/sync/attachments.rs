@@ -170,7 +170,8 @@ impl SyncState {
             match here {
                 Some((of, _)) if of != id => {}
                 // Hidden files hold keys and settings of programs: neither they nor their hashes are sent to anyone.
-                Some((_, at)) if is_hidden(&at) => {}
+                // What programs here obey isn't changed from elsewhere either.
+                Some((_, at)) if is_hidden(&at) || agent::protected_writes::executed_reason(&at).is_some() => {}
                 Some((_, at)) => {
                     let Some(row) = all_files.volumes.by_id.get(&id).and_then(|volume| volume.files.get(&at)) else {
                         continue;

@@ -10,7 +10,7 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use crate::session::volume_paths::{name_with_mark, normalize_volume_path};
+use crate::session::volume_paths::{is_acceptable_remote_path, name_with_mark};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
@@ -45,9 +45,7 @@ impl SyncState {
             self.cancel_remote_deletion(turn, files, file);
             return;
         }
-        let sound = normalize_volume_path(&entry.path).is_ok_and(|path| path == entry.path)
-            && FileKind::from_path(&entry.path) == entry.kind;
-        if !sound {
+        if !is_acceptable_remote_path(&entry.path, entry.kind) {
             let path: String = entry.path.chars().take(200).collect();
             self.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
             return;
@@ -168,6 +166,7 @@ impl SyncState {
         let Some(doc) = files.volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
         let here = files.volumes.locate_file(file).map(|(_, path)| path.to_owned());
         match (doc.file_entry(file), here) {
+            (Some(entry), _) if !is_acceptable_remote_path(&entry.path, entry.kind) => {}
             (Some(_), None) if files.moves.trash.contains_key(&file) => _ = self.restored.insert(file),
             (Some(entry), None) if entry.kind.is_text() => _ = self.expected_notes.insert(file, (volume, entry)),
             (Some(entry), Some(path)) if entry.path != path => _ = self.renames.insert(file),

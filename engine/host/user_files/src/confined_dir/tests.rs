@@ -40,12 +40,12 @@ fn nothing_steps_out() {
     }
     // Part by part, as on older systems.
     for way in inside {
-        let reached = folder.walk(&path_parts(Path::new(way)).expect("a path"), OFlags::RDONLY);
+        let reached = folder.walk(&path_parts(Path::new(way)).expect("a path"), OFlags::RDONLY, true);
         assert!(reached.is_ok(), "{way}: {reached:?}");
     }
     for way in ["out", "up/secret", "sly", "magic", "circle", "a/b/in.txt/x"] {
         let parts = path_parts(Path::new(way)).expect("a path");
-        let reached = folder.walk(&parts, OFlags::RDONLY);
+        let reached = folder.walk(&parts, OFlags::RDONLY, true);
         assert!(reached.is_err(), "{way}: {reached:?}");
     }
     let (above, name) = folder.open_parent("new/deep/file.txt", true).expect("made");
@@ -54,6 +54,26 @@ fn nothing_steps_out() {
         folder.open_parent("down/new.txt", true).expect("made").0.original_path(),
         folder.original_path().join("a/b")
     );
+    // What is changed is named by its own path.
+    for way in ["down/new.txt", "down/deep/new.txt"] {
+        let refused = folder.open_real_parent(way, true).expect_err("refused").to_string();
+        assert!(refused.contains("leads elsewhere in the volume"), "{refused}");
+        let walked = folder.walk(&path_parts(Path::new(way)).expect("a path")[..1], FOLDER_FLAGS, false);
+        assert!(walked.is_err(), "{way}: {walked:?}");
+    }
+    for way in ["down/in.txt", "a/b/back", "absolute"] {
+        let refused = folder.open_real_file(way).expect_err("refused").to_string();
+        assert!(refused.contains("the file's own path is a/b/in.txt"), "{refused}");
+    }
+    assert!(folder.open_real_file("a/b/in.txt").is_ok());
+    assert!(folder.open_real_file("out").expect_err("refused").is_outside());
+    let refused = folder.open_real_parent("down/new.txt", true).expect_err("refused").to_string();
+    assert!(refused.ends_with("the file's own path is a/b/new.txt"), "{refused}");
+    assert!(!root.join("a/b/deep").exists());
+    let (above, _) = folder.open_real_parent("a/b/deep/new.txt", true).expect("made");
+    assert_eq!(above.original_path(), folder.original_path().join("a/b/deep"));
+    assert!(folder.open_real_parent("up/new.txt", true).expect_err("refused").is_outside());
+    assert!(folder.open_real_parent("gone/new.txt", false).expect_err("refused").is_missing());
     assert!(folder.open_parent("up/new/file.txt", true).expect_err("refused").is_outside());
     assert!(folder.open_parent("gone/file.txt", false).expect_err("refused").is_missing());
     assert_eq!(normalize_path("./a//b/"), Ok("a/b".to_owned()));
