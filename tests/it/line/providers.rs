@@ -1,6 +1,6 @@
 //! `providers` and `secrets`: language models, whether they answer, and where their keys are stored.
 
-use super::agents::{model, owns};
+use super::agents::{house, model, owns};
 use super::meaning::serve;
 use crate::program::{Done, House, bytes, finish, until};
 use serde_json::{Value, json};
@@ -258,4 +258,29 @@ fn a_question_goes_to_the_chosen_model_and_to_no_other() {
     let down = house.run(&["ask", "a secret", "--model", "two"]);
     assert!(down.code != 0 && !down.text().contains("I am the first."), "{down:?}");
     assert!(answer(&[]).contains("I am the first."));
+}
+
+/// Small servers often answer in one piece, whatever they're asked.
+#[test]
+fn a_server_that_answers_in_one_piece_works_with_tools() {
+    let address = serve(|request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let has_read = body["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
+        let function = json!({"name": "read_file", "arguments": "{\"path\": \"a.md\"}"});
+        let message = if has_read {
+            json!({"role": "assistant", "content": "It is about kale."})
+        } else {
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c", "function": function}]})
+        };
+        let choice = json!({"message": message, "finish_reason": if has_read { "stop" } else { "tool_calls" }});
+        let usage = json!({"prompt_tokens": 40, "completion_tokens": 4});
+        let whole = json!({"choices": [choice], "usage": usage}).to_string();
+        (200, "Content-Type: application/json\r\n".to_owned(), whole.into_bytes())
+    });
+    let house = house(&address, &[("a.md", "# Kale\n")]);
+    let done = house.run(&["ask", "what is the note a about?", "--json"]).good().lines();
+    let called = done.iter().any(|step| step["toolName"] == "read_file");
+    assert!(called && done.last().is_some_and(|last| last["content"] == "It is about kale."), "{done:?}");
+    let run = house.run(&["runs", "--json"]).good().lines().remove(0);
+    assert!(run["spent"]["outputTokens"].as_u64() >= Some(8), "{run}");
 }

@@ -15,6 +15,7 @@ use agent::model_call::{
 };
 use agent::router::estimate_prompt_tokens;
 use futures_util::Stream;
+use genai::ServiceTarget;
 use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ReasoningEffort, StopReason, StreamEnd, ToolChoice};
 use rand::Rng;
 use serde_json::{Map, Value};
@@ -87,6 +88,7 @@ impl ModelCallTask {
             .clients
             .genai_client(target.endpoint.base_url())
             .map_err(|why| ProviderError::new(ModelErrorKind::Refused, why.to_string()))?;
+        let base = target.endpoint.base_url().to_owned();
         let gather = Arc::new(StreamCollector::new(endpoint.wire));
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
@@ -124,9 +126,12 @@ impl ModelCallTask {
                 ToolCallChoice::None => ToolChoice::None,
             });
         }
+        if self.clients.is_known_not_to_stream(&base) {
+            return self.attempt_without_stream(host, &client, target, options).await;
+        }
         let chat = genai_request::chat_request(&self.request, &self.signatures);
         let read = |error: &genai::Error| error::genai_error(endpoint, host, self.api_key.as_ref(), error);
-        let stream = client.exec_chat_stream(target, chat, Some(&options));
+        let stream = client.exec_chat_stream(target.clone(), chat, Some(&options));
         let stream = tokio::select! {
             () = self.sender.wait_until_cancelled() => return Err(cancelled_error()),
             stream = stream => stream,
@@ -200,11 +205,70 @@ impl ModelCallTask {
             }
             let over = gather.collected().exceeded_limit.take();
             if let Some(over) = got.exceeded_limit.take().or(over) {
+                return Err(excess_error(host, &over));
+            }
+        }
+        let is_no_stream = {
+            let seen = gather.collected();
+            seen.frame_count > 0 && !seen.has_events
+        };
+        if is_no_stream && endpoint.wire == WireProtocol::OpenAi {
+            let why = format!("{host} doesn't stream its answers. Asking for a whole one.");
+            self.sender.send_delta(ModelDelta::Retry { why });
+            let answer = self.attempt_without_stream(host, &client, target, options).await?;
+            self.clients.remember_not_to_stream(base);
+            return Ok(answer);
+        }
+        self.build_response(host, got, &gather)
+    }
+
+    /// Asks for a whole answer, of a server that sends none in pieces.
+    async fn attempt_without_stream(
+        &self,
+        host: &str,
+        client: &genai::Client,
+        target: ServiceTarget,
+        options: ChatOptions,
+    ) -> Result<ModelResponse, ProviderError> {
+        let endpoint = &self.request.endpoint;
+        let chat = genai_request::chat_request(&self.request, &self.signatures);
+        let options = options.with_capture_raw_body(true);
+        let answer = client.exec_chat(target, chat, Some(&options));
+        let answer = tokio::select! {
+            () = self.sender.wait_until_cancelled() => return Err(cancelled_error()),
+            answer = tokio::time::timeout(self.limits.whole_response, answer) => answer,
+        };
+        let body = match answer {
+            Err(_) => {
                 return Err(ProviderError::new(
-                    ModelErrorKind::Malformed,
-                    format!("{host} sends {over}; the rest is left out."),
+                    ModelErrorKind::Cut,
+                    format!("{host} didn't finish in time. Ask again, or continue from the partial answer."),
                 ));
             }
+            Ok(Ok(answer)) => answer.captured_raw_body.unwrap_or_default(),
+            // It refuses tool calls whose arguments aren't an object; `collect_tool_calls` tells them apart.
+            Ok(Err(genai::Error::ChatResponseGeneration { response_body, .. })) => *response_body,
+            Ok(Err(error)) => json_of_another_type(&error)
+                .ok_or_else(|| error::genai_error(endpoint, host, self.api_key.as_ref(), &error))?,
+        };
+        if let Some(failure) = body.get("error").filter(|failure| !failure.is_null()) {
+            return Err(error::stream_error(endpoint, host, self.api_key.as_ref(), failure));
+        }
+        let gather = StreamCollector::new(endpoint.wire);
+        gather.collected().read_chunk(&body);
+        let mut got = PartialResponse { end: Some(StreamEnd::default()), ..PartialResponse::default() };
+        let message = body.pointer("/choices/0/message");
+        let text = |name: &str| message.and_then(|message| message.get(name)?.as_str()).filter(|text| !text.is_empty());
+        if let Some(thinking) = text("reasoning_content").or_else(|| text("reasoning")) {
+            got.push_delta(&self.sender, ModelDelta::Thinking(thinking.to_owned()));
+        }
+        if let Some(content) = text("content") {
+            got.push_delta(&self.sender, ModelDelta::Text(content.to_owned()));
+        }
+        got.report_tool_calls(&self.sender, &gather);
+        let over = gather.collected().exceeded_limit.take();
+        if let Some(over) = got.exceeded_limit.take().or(over) {
+            return Err(excess_error(host, &over));
         }
         self.build_response(host, got, &gather)
     }
@@ -217,14 +281,17 @@ impl ModelCallTask {
         gather: &StreamCollector,
     ) -> Result<ModelResponse, ProviderError> {
         let wire = self.request.endpoint.wire;
-        let (pieces, finish, frames) = {
+        let (pieces, finish, frames, counted) = {
             let mut seen = gather.collected();
-            (std::mem::take(&mut seen.calls), seen.finish_reason.take(), seen.frame_count)
+            (std::mem::take(&mut seen.calls), seen.finish_reason.take(), seen.frame_count, seen.counted_tokens)
         };
+        let nothing = got.text.is_empty() && got.thinking.is_empty() && pieces.is_empty();
+        // Some servers end an answer without a reason.
+        let is_ended = wire == WireProtocol::OpenAi && got.end.is_some() && !nothing;
         let mut end = got.end.unwrap_or_default();
         let reason = end.captured_stop_reason.take().or(finish.map(StopReason::from));
+        let reason = reason.or_else(|| is_ended.then(|| StopReason::Completed("stop".to_owned())));
         if reason.is_none() {
-            let nothing = got.text.is_empty() && got.thinking.is_empty() && pieces.is_empty();
             if nothing && frames == 0 {
                 let why = format!(
                     "{host} answers, but with no stream of this kind. Is its wire “{}”?",
@@ -244,7 +311,7 @@ impl ModelCallTask {
             let why = format!("{host} does not answer this: its filter of contents stopped it.");
             return Err(ProviderError::new(ModelErrorKind::Refused, why));
         }
-        let spent = self.count_spending(&end, &got.text, &got.thinking, &calls);
+        let spent = self.count_spending((&end, counted), &got.text, &got.thinking, &calls);
         let stop = if matches!(reason, Some(StopReason::MaxTokens(_))) {
             ModelStopReason::Length
         } else {
@@ -313,7 +380,13 @@ impl ModelCallTask {
     }
 
     /// Returns the tokens as the provider counted them; estimates them otherwise, so that cost limits hold.
-    fn count_spending(&self, end: &StreamEnd, text: &str, thinking: &str, calls: &[ToolCall]) -> CallUsage {
+    fn count_spending(
+        &self,
+        (end, counted): (&StreamEnd, (Option<u64>, Option<u64>)),
+        text: &str,
+        thinking: &str,
+        calls: &[ToolCall],
+    ) -> CallUsage {
         let positive =
             |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
         let usage = end.captured_usage.as_ref();
@@ -336,11 +409,14 @@ impl ModelCallTask {
             estimate_prompt_tokens(text) + estimate_prompt_tokens(thinking) + asked.sum::<u64>()
         };
         let details = usage.and_then(|usage| usage.prompt_tokens_details.as_ref());
+        // `genai` reads only some of the places where servers put the counts.
+        let (request, answer) = counted;
+        let or_counted = |count: Option<i32>, other: Option<u64>| positive(count).or(other.filter(|count| *count > 0));
         let counted = TokenCounts {
-            input: positive(usage.and_then(|usage| usage.prompt_tokens)).unwrap_or_else(read),
+            input: or_counted(usage.and_then(|usage| usage.prompt_tokens), request).unwrap_or_else(read),
             cache_read: positive(details.and_then(|details| details.cached_tokens)).unwrap_or(0),
             cache_written: positive(details.and_then(|details| details.cache_creation_tokens)).unwrap_or(0),
-            output: positive(usage.and_then(|usage| usage.completion_tokens)).unwrap_or_else(written),
+            output: or_counted(usage.and_then(|usage| usage.completion_tokens), answer).unwrap_or_else(written),
         };
         let cost = prices::token_cost(&self.request.endpoint, counted);
         CallUsage { input_tokens: counted.input, output_tokens: counted.output, cost }
@@ -413,6 +489,18 @@ impl PartialResponse {
             self.exceeded_limit = Some(format!("more than {} MB", MAX_RESPONSE_TEXT_BYTES >> 20));
         }
     }
+}
+
+/// Returns the JSON of a whole answer that the server calls by another type.
+fn json_of_another_type(error: &genai::Error) -> Option<Value> {
+    let genai::Error::WebModelCall { webc_error, .. } = error else { return None };
+    let genai::webc::Error::ResponseFailedNotJson { body, .. } = webc_error else { return None };
+    serde_json::from_str(body).ok()
+}
+
+/// Returns the error of an answer that exceeds a limit.
+fn excess_error(host: &str, over: &str) -> ProviderError {
+    ProviderError::new(ModelErrorKind::Malformed, format!("{host} sends {over}; the rest is left out."))
 }
 
 fn cancelled_error() -> ProviderError {

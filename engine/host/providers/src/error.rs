@@ -289,6 +289,12 @@ pub(crate) fn genai_error(
         genai::Error::WebModelCall { webc_error: genai::webc::Error::Reqwest(error), .. } => {
             network_error(endpoint, host, key, error)
         }
+        genai::Error::WebModelCall { webc_error, .. } => match webc_error {
+            genai::webc::Error::ResponseFailedStatus { status: code, body, headers } => {
+                status_error(endpoint, host, key, code.as_u16(), headers, body)
+            }
+            _ => garbled("no JSON"),
+        },
         other => ProviderError::new(
             ModelErrorKind::Refused,
             format!("{host} cannot be asked: {}.", shorten_message(&other.to_string(), key)),
@@ -296,8 +302,8 @@ pub(crate) fn genai_error(
     }
 }
 
-/// Converts an error inside a stream.
-fn stream_error(endpoint: &ModelEndpoint, host: &str, key: Option<&ApiKey>, body: &Value) -> ProviderError {
+/// Converts an error inside a stream, or in a response with a good status.
+pub(crate) fn stream_error(endpoint: &ModelEndpoint, host: &str, key: Option<&ApiKey>, body: &Value) -> ProviderError {
     let all = body.to_string().to_lowercase();
     let code =
         ["code", "status"].iter().find_map(|name| body.get(name)?.as_u64()).and_then(|code| u16::try_from(code).ok());

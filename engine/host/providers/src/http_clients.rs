@@ -4,7 +4,7 @@
 use crate::ProviderTimeouts;
 use agent::config::is_local;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Reason why no HTTP client can be created.
@@ -21,12 +21,24 @@ pub(crate) enum HttpClientError {
 /// OpenRouter.
 pub(crate) struct HttpClients {
     clients_by_kind: Mutex<HashMap<(bool, bool, bool), reqwest::Client>>,
+    /// Addresses of servers that answer in one piece, though they were asked for a stream.
+    without_stream: Mutex<HashSet<String>>,
     limits: ProviderTimeouts,
 }
 
 impl HttpClients {
     pub(crate) fn new(limits: ProviderTimeouts) -> HttpClients {
-        HttpClients { clients_by_kind: Mutex::new(HashMap::new()), limits }
+        HttpClients { clients_by_kind: Mutex::default(), without_stream: Mutex::default(), limits }
+    }
+
+    /// Returns whether a server is known to answer in one piece.
+    pub(crate) fn is_known_not_to_stream(&self, base: &str) -> bool {
+        self.without_stream.lock().unwrap_or_else(PoisonError::into_inner).contains(base)
+    }
+
+    /// Remembers that a server answers in one piece, while the program runs.
+    pub(crate) fn remember_not_to_stream(&self, base: String) {
+        self.without_stream.lock().unwrap_or_else(PoisonError::into_inner).insert(base);
     }
 
     /// Returns the client for an address.

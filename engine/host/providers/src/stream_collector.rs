@@ -32,8 +32,12 @@ pub(crate) struct CollectedFrames {
     pub(crate) calls: Vec<PartialToolCall>,
     /// The reason why the answer ended; only for OpenAI's chat completions.
     pub(crate) finish_reason: Option<String>,
+    /// Tokens of the request and the answer, as last counted by the server; only for OpenAI's chat completions.
+    pub(crate) counted_tokens: (Option<u64>, Option<u64>),
     /// Number of frames.
     pub(crate) frame_count: u64,
+    /// Whether a frame had an event. What isn't a stream of events arrives as frames without one.
+    pub(crate) has_events: bool,
     /// When the last frame arrived.
     pub(crate) last_frame_at: Instant,
     /// The limit that was exceeded, if any.
@@ -52,7 +56,9 @@ impl StreamCollector {
         let seen = CollectedFrames {
             calls: Vec::new(),
             finish_reason: None,
+            counted_tokens: (None, None),
             frame_count: 0,
+            has_events: false,
             last_frame_at: Instant::now(),
             exceeded_limit: None,
             bytes: 0,
@@ -69,12 +75,13 @@ impl ChatFrameSink for StreamCollector {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
         let mut seen = self.collected();
         seen.frame_count += 1;
+        seen.has_events |= frame.event.is_some() || !frame.data.is_empty();
         seen.last_frame_at = Instant::now();
         seen.bytes = seen.bytes.saturating_add(frame.data.len());
         if seen.bytes > MAX_RESPONSE_WIRE_BYTES {
             seen.exceeded_limit = Some(format!("more than {} MB", MAX_RESPONSE_WIRE_BYTES >> 20));
         }
-        let matters = frame.data.contains("tool_calls") || frame.data.contains("finish_reason");
+        let matters = ["tool_calls", "finish_reason", "usage"].iter().any(|name| frame.data.contains(name));
         if self.wire == WireProtocol::OpenAi
             && seen.exceeded_limit.is_none()
             && matters
@@ -86,12 +93,17 @@ impl ChatFrameSink for StreamCollector {
 }
 
 impl CollectedFrames {
-    fn read_chunk(&mut self, value: &Value) {
+    /// Reads a piece of an answer, or a whole answer that isn't streamed.
+    pub(crate) fn read_chunk(&mut self, value: &Value) {
+        let tokens = |name: &str| value.get("usage").and_then(|usage| usage.get(name)).and_then(Value::as_u64);
+        let (request, answer) = self.counted_tokens;
+        self.counted_tokens = (tokens("prompt_tokens").or(request), tokens("completion_tokens").or(answer));
         let Some(choice) = value.get("choices").and_then(|choices| choices.get(0)) else { return };
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
             self.finish_reason = Some(finish.chars().take(40).collect());
         }
-        let calls = choice.get("delta").and_then(|delta| delta.get("tool_calls")).and_then(Value::as_array);
+        let message = choice.get("delta").or_else(|| choice.get("message"));
+        let calls = message.and_then(|message| message.get("tool_calls")).and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
             self.merge_tool_call(call);
         }
@@ -107,12 +119,17 @@ impl CollectedFrames {
             given => text(given),
         };
         let index = call.get("index").and_then(Value::as_u64);
+        // Some servers number all calls alike: a name with another id starts a new one.
+        let starts =
+            |piece: &PartialToolCall| !name.is_empty() && !piece.name.is_empty() && !id.is_empty() && piece.id != id;
         let known = match index {
-            Some(index) => self.calls.iter().position(|piece| piece.index == Some(index)),
+            // Further pieces belong to the last of them.
+            Some(index) => self.calls.iter().rposition(|piece| piece.index == Some(index)),
             // Without an index, a new name starts a new call.
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
+        let known = known.filter(|at| !self.calls.get(*at).is_some_and(starts));
         let at = match known {
             Some(at) => at,
             None if self.calls.len() >= MAX_TOOL_CALLS => {

@@ -299,3 +299,75 @@ fn tokens_that_nobody_counted_are_estimated() {
     let spent = answer(&updates).spent;
     assert!(spent.input_tokens >= 5 && spent.output_tokens >= 5, "{spent:?}");
 }
+
+#[test]
+fn a_server_that_does_not_stream_is_asked_for_a_whole_answer() {
+    let one = |kind: &str, message: Value, finish: &str| {
+        let choice = json!({"index": 0, "message": message, "finish_reason": finish});
+        let body = json!({"choices": [choice], "usage": {"prompt_tokens": 70, "completion_tokens": 9}});
+        status(200, &format!("Content-Type: {kind}\r\n"), &body.to_string())
+    };
+    let called = |id: &str, arguments: &str| {
+        let function = json!({"name": "read_file", "arguments": arguments});
+        json!({"id": id, "type": "function", "function": function})
+    };
+    let calls = json!([called("a", r#"{"path": "a.md"}"#), called("b", r#"{"path": "#)]);
+    let asks = json!({"role": "assistant", "content": null, "reasoning_content": "Hm.", "tool_calls": calls});
+    let asking = || one("application/json", asks.clone(), "tool_calls");
+    let says = one("text/plain", json!({"role": "assistant", "content": "Both are read."}), "stop");
+    let providers = ProviderClient::new(limits());
+    let server = Server::new(vec![asking(), asking(), says]);
+    let first = all(&start(&providers, ask(WireProtocol::OpenAi, &server.address)));
+    assert!(again(&first)[0].contains("doesn't stream its answers"), "{first:?}");
+    let answered = answer(&first);
+    assert_eq!((answered.thinking.as_str(), answered.calls.len()), ("Hm.", 1), "{answered:?}");
+    assert_eq!((answered.calls[0].id.as_str(), &answered.calls[0].arguments["path"]), ("a", &json!("a.md")));
+    assert_eq!(answered.malformed, [("read_file".to_owned(), r#"{"path": "#.to_owned())]);
+    assert_eq!((answered.spent.input_tokens, answered.spent.output_tokens), (70, 9));
+    // From then on it's asked once.
+    let second = all(&start(&providers, ask(WireProtocol::OpenAi, &server.address)));
+    assert_eq!((answer(&second).text.as_str(), said(&second).as_str()), ("Both are read.", "Both are read."));
+    let asked = server.asked();
+    let streams: Vec<bool> = asked.iter().map(|asked| asked.body.contains(r#""stream":true"#)).collect();
+    assert_eq!(streams, [true, false, false]);
+
+    let failed = status(200, "Content-Type: application/json\r\n", r#"{"error": {"message": "Still loading."}}"#);
+    let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![failed]).address));
+    assert!(failure(&updates).why.contains("Still loading"), "{updates:?}");
+}
+
+#[test]
+fn answers_end_and_are_counted_in_other_ways() {
+    let counted =
+        json!({"choices": [{"index": 0, "delta": {}}], "usage": {"prompt_tokens": 40, "completion_tokens": 4}});
+    let body = format!("{}data: {counted}\n\ndata: [DONE]\n\n", spoken(WireProtocol::OpenAi, &["So it is."], false));
+    let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![events(&body)]).address));
+    let answer = answer(&updates);
+    assert_eq!((answer.text.as_str(), answer.stop), ("So it is.", agent::model_call::ModelStopReason::Done));
+    assert_eq!((answer.spent.input_tokens, answer.spent.output_tokens), (40, 4));
+    // An end without any answer isn't one.
+    let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![events("data: [DONE]\n\n")]).address));
+    assert_eq!(failure(&updates).kind, ModelErrorKind::Cut);
+}
+
+#[test]
+fn calls_that_are_numbered_alike_are_told_apart() {
+    let piece =
+        |call: Value| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}));
+    let begin = |id: &str, part: &str| {
+        piece(json!({"index": 0, "id": id, "function": {"name": "read_file", "arguments": part}}))
+    };
+    // Some servers give each piece another id, but no name.
+    let more = |id: Value, part: &str| piece(json!({"index": 0, "id": id, "function": {"arguments": part}}));
+    let body = [
+        begin("one", "{\"path\": "),
+        more(json!("other"), "\"a.md\"}"),
+        begin("two", "{\"path\""),
+        more(Value::Null, ": \"b.md\"}"),
+        spoken(WireProtocol::OpenAi, &[], true),
+    ];
+    let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![events(&body.concat())]).address));
+    let calls = &answer(&updates).calls;
+    let paths: Vec<&Value> = calls.iter().map(|call| &call.arguments["path"]).collect();
+    assert_eq!(paths, ["a.md", "b.md"], "{calls:?}");
+}
