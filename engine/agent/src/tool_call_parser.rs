@@ -11,6 +11,9 @@ use store::ToolCall;
 pub const MAX_CALLS_PER_ANSWER: usize = 32;
 /// Maximum size of a call's arguments in bytes of JSON.
 pub const MAX_CALL_ARGUMENT_BYTES: usize = 2 << 20;
+/// What some models write before a call in their answer, and after it.
+const CALL_TAG: &str = "<tool_call>";
+const CALL_END_TAG: &str = "</tool_call>";
 /// Maximum number of cached compiled schemas.
 const MAX_CACHED_SCHEMAS: usize = 1_000;
 
@@ -123,8 +126,10 @@ fn parse_call(json: &str) -> Result<ParsedCall, FencedCallError> {
     }
 }
 
-/// Finds calls that stand in the text itself, as `{"tool": …, "inputs": {…}}`, or alone in a `json` fence. Only objects
-/// that name one of `tools` count, because an answer may also speak about calls; other code and quotes are left alone.
+/// Finds calls that stand in the text itself, as `{"tool": …, "inputs": {…}}`, or alone in a `json` fence. At the start
+/// of a line, `{"name": …, "arguments": {…}}` is one, too, with or without the tags that some models put around it.
+/// Only objects that name one of `tools` count, because an answer may also speak about calls; other code and quotes are
+/// left alone.
 pub fn find_inline_calls<'a>(text: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<FencedCall> {
     let mut found = Vec::new();
     let mut fence: Option<InlineFence> = None;
@@ -158,8 +163,9 @@ pub fn find_inline_calls<'a>(text: &str, tools: impl Iterator<Item = &'a str> + 
                 while let Some(begin) = inline_call_start(&text[from..], at - from, false).map(|begin| from + begin) {
                     match read_inline_call(&text[begin..], tools.clone()) {
                         Some((length, call)) => {
-                            found.push(FencedCall { range: begin..begin + length, call: Ok(call) });
-                            from = begin + length;
+                            let range = with_tags(text, begin..begin + length);
+                            from = range.end;
+                            found.push(FencedCall { range, call: Ok(call) });
                         }
                         None => from = begin + 1,
                     }
@@ -200,16 +206,19 @@ struct InlineFence {
     is_json: bool,
 }
 
-/// Returns where an object begins whose first key is `tool`: in the first `length` bytes, and outside of inline code.
-/// With `partly`, an object also counts whose first key is still to come.
+/// Returns where an object begins whose first key is `tool`, or `name` at the start of the line: in the first `length`
+/// bytes, and outside of inline code. With `partly`, an object also counts whose first key is still to come.
 fn inline_call_start(text: &str, length: usize, partly: bool) -> Option<usize> {
-    const FIRST_KEY: &str = "\"tool\"";
+    const FIRST_KEYS: [&str; 2] = ["\"tool\"", "\"name\""];
     let line = &text[..length];
     let (mut from, mut ticks) = (0, 0);
     while let Some(at) = line[from..].find('{').map(|at| from + at) {
         ticks += line[from..at].bytes().filter(|byte| *byte == b'`').count();
         let rest = text[at + 1..].trim_start();
-        let is_call = rest.starts_with(FIRST_KEY) || (partly && FIRST_KEY.starts_with(rest));
+        // Only the first object can be at the start of the line.
+        let is_first = from == 0 && matches!(line[..at].trim(), "" | CALL_TAG);
+        let keys = if is_first { &FIRST_KEYS[..] } else { &FIRST_KEYS[..1] };
+        let is_call = keys.iter().any(|key| rest.starts_with(key) || (partly && key.starts_with(rest)));
         if is_call && ticks % 2 == 0 {
             return Some(at);
         }
@@ -224,11 +233,29 @@ type ParsedCall = (String, Map<String, Value>);
 /// Reads a call at the beginning of a text. Returns its length in bytes, its name and its arguments.
 fn read_inline_call<'a>(text: &str, tools: impl Iterator<Item = &'a str>) -> Option<(usize, ParsedCall)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    values.next()?.ok()?;
+    let value = values.next()?.ok()?;
     let length = values.byte_offset();
+    if !is_call_object(&value) {
+        return None;
+    }
     let call = parse_call(&text[..length]).ok()?;
     nearest_tool_name(&call.0, tools)?;
     Some((length, call))
+}
+
+/// Returns whether an object has the form of a call. Many other objects have a name.
+fn is_call_object(value: &Value) -> bool {
+    const CALL_KEYS: [&str; 6] = ["name", "arguments", "parameters", "inputs", "id", "type"];
+    let Some(object) = value.as_object() else { return false };
+    let has_arguments = CALL_KEYS[1..4].iter().any(|key| object.get(*key).is_some_and(Value::is_object));
+    object.contains_key("tool") || has_arguments && object.keys().all(|key| CALL_KEYS.contains(&key.as_str()))
+}
+
+/// Extends the range of a call by the tags around it.
+fn with_tags(text: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let start = text[..range.start].trim_end().strip_suffix(CALL_TAG).map_or(range.start, str::len);
+    let rest = text[range.end..].trim_start().strip_prefix(CALL_END_TAG);
+    start..rest.map_or(range.end, |rest| text.len() - rest.len())
 }
 
 /// Returns the text without its fenced calls.
@@ -255,7 +282,8 @@ pub fn displayable_prefix(text: &str) -> String {
         let body = line.trim();
         let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
         match open {
-            None if !line.ends_with('\n') && (body.is_empty() || body.starts_with('`')) => break,
+            None if !line.ends_with('\n') && (body.starts_with('`') || CALL_TAG.starts_with(body)) => break,
+            None if body.starts_with(CALL_TAG) => break,
             None if ticks >= 3 && is_tool_fence(&body[ticks..]) => open = Some(ticks),
             None => {
                 // What may become a call in the text isn't shown, nor what follows it.
@@ -436,11 +464,28 @@ mod tests {
         ] {
             assert_eq!(found(other), [] as [&str; 0], "{other}");
         }
-        let mut before = String::new();
-        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
-            let now = displayable_prefix(&text[..end]);
-            assert!(now.starts_with(&before) && !now.contains('{'), "{before:?} and then {now:?}");
-            before = now;
+        // Some models call by name: alone, or in tags.
+        let named = "{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.md\"}}";
+        let tagged = format!("I look.\n<tool_call>\n{named}\n</tool_call>\n<tool_call>{named}</tool_call>\nSo.");
+        assert_eq!((found(named).len(), found(&format!("```\n{named}\n```")).len(), found(&tagged).len()), (1, 1, 2));
+        let calls = find_inline_calls(&tagged, tools.into_iter());
+        assert_eq!(strip_fenced_calls(&tagged, &calls), "I look.\n\n\nSo.");
+        for other in [
+            format!("It is called as {named}"),
+            "{\"name\": \"read_file\", \"description\": \"Reads.\", \"parameters\": {}}".to_owned(),
+            "{\"name\": \"read_file\"}".to_owned(),
+            "{\"name\": \"Ada\", \"arguments\": {}}".to_owned(),
+        ] {
+            assert_eq!(found(&other), [] as [&str; 0], "{other}");
+        }
+        for text in [text, tagged.as_str()] {
+            let mut before = String::new();
+            for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+                let now = displayable_prefix(&text[..end]);
+                let is_plain = !now.contains(['{', '<']);
+                assert!(now.starts_with(&before) && is_plain, "{before:?} and then {now:?}");
+                before = now;
+            }
         }
         assert_eq!(nearest_tool_name("execute-python", tools.into_iter()), Some("run_python"));
     }
@@ -480,7 +525,7 @@ mod tests {
     #[test]
     fn many_braces_take_time_that_grows_with_them() {
         let begun = std::time::Instant::now();
-        for part in ["{", "{\"tool\" ", "`{", "{ "] {
+        for part in ["{", "{\"tool\" ", "{\"name\" ", "`{", "{ "] {
             let text = part.repeat(300_000);
             assert!(find_inline_calls(&text, ["read_file"].into_iter()).is_empty(), "{part}");
             displayable_prefix(&text);

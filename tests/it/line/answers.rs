@@ -69,3 +69,25 @@ fn a_call_in_an_answer_is_no_part_of_what_is_printed() {
     let steps = house.run(&["ask", "and now?", "--json"]).code(0).lines();
     assert!(steps.iter().any(|step| step["type"] == json!("tool_call")), "{steps:?}");
 }
+
+#[test]
+fn a_call_by_name_in_the_text_runs_and_other_objects_are_printed() {
+    let named = "{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.md\"}}";
+    let other = "{\"name\": \"Ada\", \"born\": 1815}\nWrite {\"tool\": \"hammer\"} for a hammer.";
+    for call in [named.to_owned(), format!("I look.\n<tool_call>\n{named}\n</tool_call>")] {
+        let script = move |turn: usize, body: &Value| -> Said {
+            match turn {
+                0 => (call.clone(), Vec::new()),
+                _ => {
+                    let was_read = body.to_string().contains("planted");
+                    (if was_read { format!("Here:\n{other}") } else { "It came to nothing.".to_owned() }, Vec::new())
+                }
+            }
+        };
+        let house = house(&model(script), &[("a.md", "planted\n")]);
+        let said = house.run(&["ask", "who was Ada?"]).good().text();
+        assert!(said.contains(&format!("Here:\n{other}\n")) && !said.contains("tool_call>"), "{said}");
+        let steps = house.run(&["steps", "last", "--json"]).good().lines();
+        assert!(steps.iter().any(|step| step["toolName"] == "read_file"), "{steps:?}");
+    }
+}

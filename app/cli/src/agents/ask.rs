@@ -382,6 +382,10 @@ fn unprinted_answer(content: &str, streamed: &str) -> Option<String> {
     if printed.trim_end().is_empty() {
         return None;
     }
+    // What looked like the start of a call was kept back, and none has come of it.
+    if let Some(rest) = content.trim_start().strip_prefix(printed) {
+        return Some(rest.trim_end().to_owned());
+    }
     // The added line end marks the last line as complete, so that all of it is displayable.
     let whole = tool_call_parser::displayable_prefix(&format!("{content}\n"));
     match whole.trim_start().strip_prefix(printed) {
