@@ -91,3 +91,16 @@ fn a_call_by_name_in_the_text_runs_and_other_objects_are_printed() {
         assert!(steps.iter().any(|step| step["toolName"] == "read_file"), "{steps:?}");
     }
 }
+
+#[test]
+fn reasoning_in_tags_is_no_part_of_the_answer() {
+    let words = "<think>\nThe user wants a number.\n</think>\n\nIt is 42.";
+    let house = house(&model(move |_, _| (words.to_owned(), Vec::new())), &[("a.md", "# A\n")]);
+    let steps = house.run(&["ask", "which number?", "--json"]).good().lines();
+    let of = |kind: &str| -> Vec<&Value> { steps.iter().filter(|step| step["type"] == kind).collect() };
+    assert_eq!(of("final_answer")[0]["content"], "It is 42.", "{steps:?}");
+    let reasoned = of("thinking").iter().any(|step| step["content"] == "The user wants a number.\n");
+    assert!(reasoned, "{steps:?}");
+    let shown = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    assert!(!house.run(&["sessions", &shown]).good().text().contains("think>"));
+}

@@ -5,6 +5,7 @@ use crate::event_sender::ModelEventSender;
 use crate::genai_request::{self, ThoughtSignatures};
 use crate::http_clients::HttpClients;
 use crate::prices::{self, TokenCounts};
+use crate::reasoning_tags::ReasoningTags;
 use crate::stream_collector::{
     MAX_RESPONSE_TEXT_BYTES, MAX_TOOL_ARGUMENT_BYTES, MAX_TOOL_CALLS, PartialToolCall, StreamCollector,
 };
@@ -173,9 +174,7 @@ impl ModelCallTask {
                     trouble.can_retry |= trouble.kind == ModelErrorKind::Cut;
                     return Err(trouble);
                 }
-                Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
-                    got.push_delta(&self.sender, ModelDelta::Text(chunk.content))
-                }
+                Some(Ok(ChatStreamEvent::Chunk(chunk))) => got.push_text(&self.sender, chunk.content),
                 Some(Ok(ChatStreamEvent::ReasoningChunk(chunk))) => {
                     got.push_delta(&self.sender, ModelDelta::Thinking(chunk.content))
                 }
@@ -208,6 +207,7 @@ impl ModelCallTask {
                 return Err(excess_error(host, &over));
             }
         }
+        got.push_held_text(&self.sender);
         let is_no_stream = {
             let seen = gather.collected();
             seen.frame_count > 0 && !seen.has_events
@@ -263,7 +263,8 @@ impl ModelCallTask {
             got.push_delta(&self.sender, ModelDelta::Thinking(thinking.to_owned()));
         }
         if let Some(content) = text("content") {
-            got.push_delta(&self.sender, ModelDelta::Text(content.to_owned()));
+            got.push_text(&self.sender, content.to_owned());
+            got.push_held_text(&self.sender);
         }
         got.report_tool_calls(&self.sender, &gather);
         let over = gather.collected().exceeded_limit.take();
@@ -451,6 +452,7 @@ async fn next_event(
 struct PartialResponse {
     text: String,
     thinking: String,
+    tags: ReasoningTags,
     end: Option<StreamEnd>,
     exceeded_limit: Option<String>,
     /// Bytes of the collector's tool calls that were reported.
@@ -476,6 +478,20 @@ impl PartialResponse {
     fn report_call_piece(&mut self, line: &ModelEventSender, id: String, length: u64) {
         let before = self.call_sizes.insert(id, length).unwrap_or_default();
         line.send_delta(ModelDelta::ToolCall { bytes: length.saturating_sub(before) });
+    }
+
+    /// Adds a piece of the answer's text, in which there may be reasoning.
+    fn push_text(&mut self, line: &ModelEventSender, piece: String) {
+        for delta in self.tags.split(piece) {
+            self.push_delta(line, delta);
+        }
+    }
+
+    /// Adds what may have been the start of a tag when the text has ended.
+    fn push_held_text(&mut self, line: &ModelEventSender) {
+        if let Some(delta) = self.tags.finish() {
+            self.push_delta(line, delta);
+        }
     }
 
     fn push_delta(&mut self, line: &ModelEventSender, delta: ModelDelta) {

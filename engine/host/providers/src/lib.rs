@@ -10,6 +10,7 @@ mod genai_request;
 mod http_clients;
 mod prices;
 mod provider_test;
+mod reasoning_tags;
 mod stream_collector;
 
 use agent::model_call::{
