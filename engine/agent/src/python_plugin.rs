@@ -184,13 +184,16 @@ fn module_constants(body: &[Stmt]) -> BTreeMap<&str, &Expr> {
     let mut found = BTreeMap::new();
     let mut assigned = BTreeSet::new();
     for stmt in body {
-        let Stmt::Assign(assign) = stmt else { continue };
-        if let [Expr::Name(name)] = assign.targets.as_slice() {
-            if assigned.insert(name.id.as_str()) {
-                found.insert(name.id.as_str(), assign.value.as_ref());
-            } else {
-                found.remove(name.id.as_str());
-            }
+        let (target, value) = match stmt {
+            Stmt::Assign(assign) if assign.targets.len() == 1 => (assign.targets.first(), Some(&assign.value)),
+            Stmt::AnnAssign(assign) => (Some(assign.target.as_ref()), assign.value.as_ref()),
+            _ => continue, // tidy: open because only assignments are looked for in the parser's many
+        };
+        let (Some(Expr::Name(name)), Some(value)) = (target, value) else { continue };
+        if assigned.insert(name.id.as_str()) {
+            found.insert(name.id.as_str(), value.as_ref());
+        } else {
+            found.remove(name.id.as_str());
         }
     }
     found
@@ -256,7 +259,8 @@ impl LiteralReader<'_> {
             }
             Expr::Name(name) => match self.constants.get(name.id.as_str()).copied() {
                 Some(value) => Some(self.read(value, depth + 1)?),
-                None => None,
+                // A schema may name types as annotations do.
+                None => json_type(name.id.as_str()).map(Value::from),
             },
             _ => None, // tidy: open because all other expressions would have to be run
         };
@@ -395,6 +399,19 @@ fn read_handler(
     })
 }
 
+/// Returns the name in JSON schemas of a type of Python.
+fn json_type(name: &str) -> Option<&'static str> {
+    match name {
+        "str" => Some("string"),
+        "int" => Some("integer"),
+        "float" => Some("number"),
+        "bool" => Some("boolean"),
+        "list" => Some("array"),
+        "dict" => Some("object"),
+        _ => None,
+    }
+}
+
 /// Returns the docstring of a function.
 fn docstring(body: &[Stmt]) -> Option<String> {
     let Stmt::Expr(first) = body.first()? else { return None };
@@ -411,7 +428,7 @@ fn complete_schema(schema: Map<String, Value>) -> Result<Value, PluginToolError>
     for (name, value) in schema {
         let property = match value {
             Value::Object(_) => value,
-            Value::String(kind) => json!({"type": kind}),
+            Value::String(kind) => json!({"type": json_type(&kind).unwrap_or(&kind)}),
             // tidy: open because only these two kinds of JSON are read
             _ => return Err(PluginToolError::InvalidProperty(name)),
         };
@@ -424,16 +441,8 @@ fn complete_schema(schema: Map<String, Value>) -> Result<Value, PluginToolError>
 fn signature_schema(parameters: &Parameters) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for one in parameters.iter_non_variadic_params() {
-        let kind = one.parameter.annotation.as_deref().and_then(last_name);
-        let schema = match kind {
-            Some("str") => json!({"type": "string"}),
-            Some("int") => json!({"type": "integer"}),
-            Some("float") => json!({"type": "number"}),
-            Some("bool") => json!({"type": "boolean"}),
-            Some("list") => json!({"type": "array"}),
-            Some("dict") => json!({"type": "object"}),
-            Some(_) | None => json!({}),
-        };
+        let kind = one.parameter.annotation.as_deref().and_then(last_name).and_then(json_type);
+        let schema = kind.map_or_else(|| json!({}), |kind| json!({"type": kind}));
         let name = one.parameter.name.to_string();
         if one.default.is_none() {
             required.push(Value::from(name.as_str()));
@@ -532,6 +541,13 @@ mod tests {
             def two(a):\n    return a\n");
         assert_eq!(whole.parameters["properties"]["a"]["type"], "string");
         assert_eq!(one("@llm_tool\ndef three(a: float):\n    \"Three.\"\n").name, "three");
+        let typed = one("WAYS: list = ['up', 'down']\nABOUT: str = 'Turns.'\n\
+            @llm_tool('turn', ABOUT, {'by': int, 'name': 'str', 'way': {'enum': WAYS}})\n\
+            def turn(by, name, way): pass\n");
+        assert_eq!(typed.description, "Turns.");
+        let properties =
+            json!({"by": {"type": "integer"}, "name": {"type": "string"}, "way": {"enum": ["up", "down"]}});
+        assert_eq!(typed.parameters["properties"], properties);
         assert_eq!(one("@llm_tool('four', 'x', {'a': 'string'})\ndef f(**rest): pass\n").entry, "f");
     }
 
