@@ -5,7 +5,7 @@ use crate::router::{self, ProviderLatencies};
 use crate::run_records::{AgentSetup, EmbeddingCost, RunSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::{CallUsage, DocId};
+use store::{CallUsage, DocId, ExecutionStep};
 use text::task::CalendarDay;
 
 /// Remaining share of a budget below which it counts as low.
@@ -30,6 +30,12 @@ pub fn add_usage(sum: &mut CallUsage, more: CallUsage) {
     sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
 }
 
+/// Returns the known part of the cost of a run's calls in US dollars; `None` if all of it is known.
+pub fn known_part(usage: CallUsage, steps: &[ExecutionStep]) -> Option<f64> {
+    let known = || steps.iter().filter_map(|step| step.spent?.cost).fold(0.0, |sum, cost| sum + cost);
+    usage.cost.is_none().then(known)
+}
+
 /// Returns what a run has used so far, with the estimate of a call whose cost isn't known yet: it's under way, or the
 /// program was killed in it.
 pub fn usage_so_far(line: &RunSummary) -> CallUsage {
@@ -42,7 +48,7 @@ pub fn usage_so_far(line: &RunSummary) -> CallUsage {
 pub fn known_spending(line: &RunSummary) -> (f64, u64, bool) {
     let usage = usage_so_far(line);
     let unsettled = line.unsettled.and_then(|usage| usage.cost);
-    let known = line.spent.cost.unwrap_or(0.0) + unsettled.unwrap_or(0.0);
+    let known = line.known_cost() + unsettled.unwrap_or(0.0);
     (known, usage.input_tokens.saturating_add(usage.output_tokens), usage.cost.is_none())
 }
 

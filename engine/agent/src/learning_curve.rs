@@ -177,6 +177,7 @@ mod tests {
             iteration,
             pending: 0,
             spent: CallUsage { cost, ..CallUsage::default() },
+            known_part: None,
             unsettled: None,
             steps: 1,
             agent: "assistant".to_owned(),

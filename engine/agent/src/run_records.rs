@@ -86,6 +86,9 @@ pub struct RunSummary {
     pub pending: usize,
     /// Tokens and money used so far.
     pub spent: CallUsage,
+    /// Known part of the cost in US dollars, if the price of other calls is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_part: Option<f64>,
     /// Estimated usage of a paid model call that has begun and isn't in `spent` yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsettled: Option<CallUsage>,
@@ -128,6 +131,11 @@ impl RunSummary {
             }
         }
         listed
+    }
+
+    /// Returns the cost so far in US dollars, as far as it's known.
+    pub fn known_cost(&self) -> f64 {
+        self.spent.cost.or(self.known_part).unwrap_or(0.0)
     }
 
     /// Returns whether the run may have changed the file at a path.

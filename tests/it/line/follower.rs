@@ -521,3 +521,45 @@ fn what_the_user_says_to_a_denial_stands_apart_from_what_the_program_says() {
     let said = house.run(&["steps", "last", "--json"]).good().text();
     assert!(said.contains("The user denied it. They say: “no way”. Do not try it again."), "{said}");
 }
+
+/// The provider that is asked first works once. Then another one is asked, whose price nobody knows.
+#[test]
+fn what_is_known_of_a_cost_stays_known_beside_an_unknown_price() {
+    let count = AtomicUsize::new(0);
+    let paid = serve(move |_| {
+        if count.fetch_add(1, Ordering::SeqCst) > 0 {
+            return (401, String::new(), b"{}".to_vec());
+        }
+        let function = json!({"name": "read_file", "arguments": "{\"path\": \"a.md\"}"});
+        let delta = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]});
+        let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}],
+            "usage": {"prompt_tokens": 1_000, "completion_tokens": 100}});
+        let body = format!("data: {chunk}\n\ndata: [DONE]\n\n").into_bytes();
+        (200, "Content-Type: text/event-stream\r\n".to_owned(), body)
+    });
+    let other = model(|_, _| -> Said { ("It is read.".to_owned(), Vec::new()) });
+    let house = House::with(&[("a.md", "# A\n")]);
+    let provider = |address: &str, more: &str| {
+        format!("{{wire: openai, base_url: \"{address}/v1\", model: nobody-knows, context: 32000, local: false{more}}}")
+    };
+    let config = format!(
+        "llm:\n  default_provider: paid\n  prefer_local: false\n  fallback: [other]\n  providers:\n    paid: {}\n    \
+         other: {}\n",
+        provider(&paid, ", price: {input: 10, output: 30}"),
+        provider(&other, "")
+    );
+    house.write("W/config.yaml", config.as_bytes());
+    assert!(house.run(&["ask", "read the note a"]).good().text().contains("It is read."));
+    assert_eq!(newest(&house)["spent"]["cost"], Value::Null, "the whole isn't known");
+    for scope in ["task", "session", "project", "month"] {
+        let spent = house.run(&["budget", "--by", scope, "--json"]).good().lines().remove(0);
+        let known = spent["spent"].as_f64().expect("a number");
+        assert!((known - 0.013).abs() < 1e-9 && spent["unknown"] == 1, "{scope}: {spent}");
+    }
+    // So limits hold.
+    let limit = config.replace("  fallback: [other]", "  fallback: []\n  cost_limit: 0.01");
+    house.write("W/config.yaml", limit.as_bytes());
+    let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    let more = house.run(&["ask", "and now?", "--session", &session, "--json"]).code(1).text();
+    assert!(more.contains("$0.0130 spent"), "{more}");
+}

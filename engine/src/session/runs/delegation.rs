@@ -84,7 +84,7 @@ impl crate::session::state::runs::RunsState {
         let (mut spent, mut coming) = (0.0, 0.0);
         for id in self.paid_runs(run) {
             let line = self.run_summaries.get(&id);
-            spent += line.and_then(|line| line.spent.cost).unwrap_or(0.0);
+            spent += line.map_or(0.0, |line| line.known_cost());
             // A call that the program didn't outlive is settled once its run is read.
             let lost = || line.and_then(|line| line.unsettled?.cost).unwrap_or(0.0);
             coming += self.runs.get(&id).map_or_else(lost, AgentRun::pending_cost);

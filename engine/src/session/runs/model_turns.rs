@@ -353,18 +353,17 @@ impl RunsState {
 
     /// Returns the cost in US dollars so far of all runs in a run's session, including delegated runs.
     pub(super) fn session_cost(&self, run: &AgentRun) -> f64 {
-        let agents = self;
         let session_of = |id: DocId| {
-            let first = agents.ancestors(id).last().copied().unwrap_or(id);
-            agents.run_summaries.get(&first).map(|line| line.session)
+            let first = self.ancestors(id).last().copied().unwrap_or(id);
+            self.run_summaries.get(&first).map(|line| line.session)
         };
         let session = session_of(run.id).unwrap_or(run.about.session);
         let handed = |line: &agent::run_records::RunSummary| matches!(line.origin, RunOrigin::Agent { .. });
         let own = |id: DocId, line: &agent::run_records::RunSummary| {
             line.session == session || handed(line) && session_of(id) == Some(session)
         };
-        let lines = agents.run_summaries.iter().filter(|(id, line)| own(**id, line));
-        lines.filter_map(|(_, line)| line.spent.cost).sum()
+        let lines = self.run_summaries.iter().filter(|(id, line)| own(**id, line));
+        lines.map(|(_, line)| line.known_cost()).sum()
     }
 
     pub(in crate::session) fn on_model_delta(&mut self, turn: &ApplyContext<'_>, call: ModelCallId, delta: ModelDelta) {

@@ -418,6 +418,7 @@ impl AgentRun {
             iteration: about.iteration,
             pending: self.pending().count(),
             spent: about.spent,
+            known_part: agent::budget::known_part(about.spent, &self.steps),
             unsettled: self.unsettled_usage(),
             steps: self.steps.len(),
             agent: about.agent.clone(),
