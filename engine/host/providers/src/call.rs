@@ -288,7 +288,9 @@ impl ModelCallTask {
         };
         let nothing = got.text.is_empty() && got.thinking.is_empty() && pieces.is_empty();
         // Some servers end an answer without a reason.
-        let is_ended = wire == WireProtocol::OpenAi && got.end.is_some() && !nothing;
+        let is_empty = nothing && got.end.as_ref().is_none_or(|end| end.captured_content.is_none());
+        let has_end = matches!(wire, WireProtocol::OpenAi | WireProtocol::Anthropic) && got.end.is_some();
+        let is_ended = has_end && !is_empty;
         let mut end = got.end.unwrap_or_default();
         let reason = end.captured_stop_reason.take().or(finish.map(StopReason::from));
         let reason = reason.or_else(|| is_ended.then(|| StopReason::Completed("stop".to_owned())));

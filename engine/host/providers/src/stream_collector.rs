@@ -30,7 +30,7 @@ pub(crate) struct PartialToolCall {
 pub(crate) struct CollectedFrames {
     /// Tool calls; only for OpenAI's chat completions.
     pub(crate) calls: Vec<PartialToolCall>,
-    /// The reason why the answer ended; only for OpenAI's chat completions.
+    /// The reason why the answer ended; only for OpenAI's chat completions and Ollama.
     pub(crate) finish_reason: Option<String>,
     /// Tokens of the request and the answer, as last counted by the server; only for OpenAI's chat completions.
     pub(crate) counted_tokens: (Option<u64>, Option<u64>),
@@ -88,6 +88,14 @@ impl ChatFrameSink for StreamCollector {
             && let Ok(value) = serde_json::from_str::<Value>(frame.data)
         {
             seen.read_chunk(&value);
+        }
+        if self.wire == WireProtocol::Ollama
+            && frame.data.contains("\"done\"")
+            && let Ok(value) = serde_json::from_str::<Value>(frame.data)
+            && value["done"] == true
+        {
+            // Some servers end an answer without a reason.
+            seen.finish_reason = Some("stop".to_owned());
         }
     }
 }

@@ -342,9 +342,16 @@ fn answers_end_and_are_counted_in_other_ways() {
         json!({"choices": [{"index": 0, "delta": {}}], "usage": {"prompt_tokens": 40, "completion_tokens": 4}});
     let body = format!("{}data: {counted}\n\ndata: [DONE]\n\n", spoken(WireProtocol::OpenAi, &["So it is."], false));
     let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![events(&body)]).address));
-    let answer = answer(&updates);
-    assert_eq!((answer.text.as_str(), answer.stop), ("So it is.", agent::model_call::ModelStopReason::Done));
-    assert_eq!((answer.spent.input_tokens, answer.spent.output_tokens), (40, 4));
+    let answered = answer(&updates);
+    assert_eq!((answered.text.as_str(), answered.stop), ("So it is.", agent::model_call::ModelStopReason::Done));
+    assert_eq!((answered.spent.input_tokens, answered.spent.output_tokens), (40, 4));
+    for (wire, reason) in
+        [(WireProtocol::Anthropic, r#""stop_reason":"end_turn""#), (WireProtocol::Ollama, r#","done_reason":"stop""#)]
+    {
+        let body = spoken(wire, &["So it is."], true).replace(reason, "");
+        let updates = call(ask(wire, &Server::new(vec![events(&body)]).address));
+        assert_eq!(answer(&updates).text, "So it is.", "{wire:?}: {body}");
+    }
     // An end without any answer isn't one.
     let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![events("data: [DONE]\n\n")]).address));
     assert_eq!(failure(&updates).kind, ModelErrorKind::Cut);
