@@ -13,12 +13,14 @@ pub const FINAL_ANSWER_PROMPT: &str = "Your last calls failed or repeated earlie
 /// Why a run ends whose model asks for tools instead of answering.
 pub const UNOFFERED_CALLS_REASON: &str = "The model's last calls failed or repeated earlier ones. It was asked to \
     answer without tools, but it called tools again. None of these calls ran.";
+/// How the message begins about tool calls that can't be read.
+pub const UNREADABLE_CALLS_PREFIX: &str = "Some tool calls could not be read: ";
 /// Number of answers in a row that only call tools although none is offered; then the run ends.
 pub const MAX_UNOFFERED_ANSWERS: u8 = 2;
 /// Number of recent steps that are checked for loops.
 const LOOP_CHECK_STEPS: usize = 60;
 
-/// Returns whether a run is looping: in its last turns, every call was a repetition or failed.
+/// Returns whether a run is looping: in its last turns, every call was a repetition, failed, or couldn't be read.
 pub fn is_looping(steps: &[ExecutionStep]) -> bool {
     let steps = &steps[steps.len().saturating_sub(LOOP_CHECK_STEPS)..];
     let failed = |call: &str| {
@@ -31,6 +33,12 @@ pub fn is_looping(steps: &[ExecutionStep]) -> bool {
     let mut turns: Vec<bool> = Vec::new();
     let mut parent = None;
     for step in steps {
+        if matches!(&step.kind, StepKind::Error { message, .. } if message.starts_with(UNREADABLE_CALLS_PREFIX)) {
+            // Other calls of the same answer belong to this turn.
+            turns.push(false);
+            parent = Some(&step.parents);
+            continue;
+        }
         let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
         if is_server_request(tool_name) {
             continue; // a server asks this, and not the model of the run

@@ -4,6 +4,8 @@
 use super::agents::{Said, house, model};
 use crate::program::House;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_plot_is_printed_with_its_pictures() {
@@ -103,4 +105,21 @@ fn reasoning_in_tags_is_no_part_of_the_answer() {
     assert!(reasoned, "{steps:?}");
     let shown = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
     assert!(!house.run(&["sessions", &shown]).good().text().contains("think>"));
+}
+
+#[test]
+fn a_model_whose_calls_can_never_be_read_is_made_to_answer() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = count.clone();
+    let script = move |_: usize, body: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        let broken = "```tool\n{\"tool\": \"read_file\", \"inputs\": {\"path\": }}\n```";
+        let words = if has_tools { broken } else { "I can't read the note." };
+        (words.to_owned(), Vec::new())
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let said = house.run(&["ask", "read the note a"]).good().text();
+    assert!(said.contains("I can't read the note."), "{said}");
+    assert_eq!(count.load(Ordering::SeqCst), 5, "four attempts, and the answer");
 }

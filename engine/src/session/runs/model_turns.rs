@@ -580,8 +580,8 @@ impl RunsState {
             return;
         }
         if !unreadable.is_empty() {
-            let words =
-                format!("Some tool calls could not be read: {}. Send them again, as JSON.", unreadable.join("; "));
+            let (prefix, calls) = (repetition::UNREADABLE_CALLS_PREFIX, unreadable.join("; "));
+            let words = format!("{prefix}{calls}. Send them again, as JSON.");
             let kind = StepKind::Error { message: words.clone(), recoverable: true };
             record.steps.push(new_step(turn, parents.clone(), kind));
             if asked.is_empty() {
