@@ -21,6 +21,12 @@ pub fn estimate_tokens(text: &str) -> u64 {
     (plain / 4 + other + 1) as u64
 }
 
+/// Estimates the tokens of a request.
+pub fn estimate_request_tokens(system: &str, tools: &[ToolSpec], messages: &[SessionMessage]) -> u64 {
+    let messages = messages.iter().map(estimate_message_tokens).sum::<u64>();
+    estimate_tokens(system) + estimate_tool_tokens(tools) + messages
+}
+
 /// Estimates the tokens of a message.
 pub fn estimate_message_tokens(message: &SessionMessage) -> u64 {
     let calls: u64 = message

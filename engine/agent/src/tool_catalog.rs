@@ -521,8 +521,21 @@ fn mentions_any(goal: &str, words: &[&str], beginnings: &[&str]) -> bool {
     found.any(|word| words.contains(&word) || beginnings.iter().any(|beginning| word.starts_with(beginning)))
 }
 
+/// Removes tools for special work of which a prompt says nothing.
+pub fn remove_unmentioned_tools(tools: &mut Vec<ToolSpec>, prompt: &str) {
+    let (git, web) = (mentions_git(prompt), mentions_web(prompt));
+    let (containers, components) = (mentions_containers(prompt), mentions_component(prompt));
+    tools.retain(|tool| match BuiltInTool::from_name(&tool.name) {
+        Some(BuiltInTool::ProposeComponent) => components,
+        Some(known) if known.is_for_git() => git,
+        Some(known) if known.is_for_browser() => web,
+        Some(known) if known.is_for_containers() => containers,
+        Some(_) | None => true,
+    });
+}
+
 /// Returns whether a goal speaks of work with Git.
-pub fn mentions_git(goal: &str) -> bool {
+fn mentions_git(goal: &str) -> bool {
     const GIT_WORDS: [&str; 14] = [
         "blame",
         "branch",
@@ -543,20 +556,20 @@ pub fn mentions_git(goal: &str) -> bool {
 }
 
 /// Returns whether a goal speaks of web pages.
-pub fn mentions_web(goal: &str) -> bool {
+fn mentions_web(goal: &str) -> bool {
     const WEB_WORDS: [&str; 8] = ["brows", "click", "http", "internet", "page", "screenshot", "site", "web"];
     mentions_any(goal, &["www", "form", "forms"], &WEB_WORDS)
 }
 
 /// Returns whether a goal speaks of something to show that a component could.
-pub fn mentions_component(goal: &str) -> bool {
+fn mentions_component(goal: &str) -> bool {
     const COMPONENT_WORDS: [&str; 8] =
         ["animat", "component", "custom", "dashboard", "element", "interactiv", "javascript", "widget"];
     mentions_any(goal, &[], &COMPONENT_WORDS)
 }
 
 /// Returns whether a goal speaks of containers.
-pub fn mentions_containers(goal: &str) -> bool {
+fn mentions_containers(goal: &str) -> bool {
     mentions_any(goal, &["image", "images"], &["container", "docker", "podman"])
 }
 

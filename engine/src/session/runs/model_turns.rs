@@ -48,27 +48,6 @@ struct ModelDraft {
     tools: Vec<ToolSpec>,
 }
 
-/// Estimates the size of a request.
-fn request_tokens(system: &str, tools: &[ToolSpec], messages: &[SessionMessage]) -> u64 {
-    model_context::estimate_tokens(system)
-        + model_context::estimate_tool_tokens(tools)
-        + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>()
-}
-
-/// Removes tools for special work of which the prompt says nothing.
-fn remove_unmentioned_tools(tools: &mut Vec<ToolSpec>, prompt: &str) {
-    let (git, web) = (tool_catalog::mentions_git(prompt), tool_catalog::mentions_web(prompt));
-    let containers = tool_catalog::mentions_containers(prompt);
-    let components = tool_catalog::mentions_component(prompt);
-    tools.retain(|tool| match BuiltInTool::from_name(&tool.name) {
-        Some(BuiltInTool::ProposeComponent) => components,
-        Some(known) if known.is_for_git() => git,
-        Some(known) if known.is_for_browser() => web,
-        Some(known) if known.is_for_containers() => containers,
-        Some(_) | None => true,
-    });
-}
-
 /// Returns the text of an answer without calls, the calls in it, and why further ones can't be read.
 fn split_answer(
     answer: &mut ModelResponse,
@@ -182,7 +161,7 @@ impl RunsState {
         };
         self.mask_messages(&mut messages);
         let tools = self.quote_tool_descriptions(tools);
-        let size = request_tokens(&system, &tools, &messages);
+        let size = model_context::estimate_request_tokens(&system, &tools, &messages);
         let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), agent.max_tokens);
         let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
             Ok(choice) => choice,
@@ -241,7 +220,7 @@ impl RunsState {
         let tool_choice = tool_choice.map(|choice| choice.after_answers(run.about.iteration));
         if room < SMALL_CONTEXT_TOKENS {
             if agent.tools.is_none() {
-                remove_unmentioned_tools(&mut tools, &run.about.prompt);
+                tool_catalog::remove_unmentioned_tools(&mut tools, &run.about.prompt);
             }
             tools.iter_mut().for_each(ToolSpec::remove_volume_argument);
         }
@@ -275,7 +254,7 @@ impl RunsState {
         run.orchestrator.last_query = wants;
         let call = ModelCallId { run: id, number: run.next_call };
         let route = choice.describe_route();
-        let request_tokens = request_tokens(&system, &tools, &messages);
+        let request_tokens = model_context::estimate_request_tokens(&system, &tools, &messages);
         let price = setup.model_price(&choice.endpoint);
         let limits = watchdog.model_call(choice.endpoint.local);
         let patience_ms = super::watchdog::model_patience_ms(limits);
