@@ -432,7 +432,8 @@ pub fn normalize_arguments<T>(
         let resolved = resolve(volumes, named.as_deref(), path, purpose)?;
         place = resolved.place;
         let files = match place {
-            PathPlace::Volume(at) => volumes.get(at).map(|volume| volume.files),
+            // A folder that a clone makes has no extension to leave out.
+            PathPlace::Volume(at) => volumes.get(at).map(|volume| volume.files).filter(|_| key == "path"),
             PathPlace::System => None,
         };
         let path = files.map_or_else(|| resolved.path.clone(), |files| complete_note_path(files, &resolved.path));
@@ -616,6 +617,8 @@ mod tests {
                 assert_eq!(normalized(tool, json!({"path": path})), Ok(json!({"path": "Note.md"})), "{path}");
             }
         }
+        let clone = json!({"repository": "https://example.org/x.git", "directory": "Note"});
+        assert_eq!(normalized(BuiltInTool::GitClone, clone.clone()), Ok(clone), "the folder's name is free");
         let commit = json!({"volume": "user", "message": "m", "files": ["proj/Note.md", "new.md"]});
         assert_eq!(
             normalized(BuiltInTool::GitCommit, commit),
