@@ -470,6 +470,9 @@ impl SetupPlan {
 fn explain_failure(output: &str, words: &[String], status: ExitStatus) -> SetupError {
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| output.contains(phrase));
     let missing = output.lines().rev().find_map(|line| line.split("No matching distribution found for ").nth(1));
+    let is_wheels_only = words.iter().any(|word| word == "--no-build" || word.starts_with("--only-binary"));
+    let check =
+        if is_wheels_only { "Check its name, and that it has a wheel." } else { "Check its name, then try again." };
     if has(&["No space left on device", "Disk quota exceeded", "not enough space on the disk"]) {
         return SetupError::new("The disk is full.", "Free some space, then try again.");
     }
@@ -492,10 +495,7 @@ fn explain_failure(output: &str, words: &[String], status: ExitStatus) -> SetupE
         );
     }
     if let Some(name) = missing {
-        return SetupError::new(
-            format!("There's no package {} for this Python.", name.trim()),
-            "Check the name, then try again.",
-        );
+        return SetupError::new(format!("There's no package {} for this Python.", name.trim()), check);
     }
     let unknown = output.lines().find_map(|line| {
         line.split(" was not found in the package registry").next().filter(|start| start.len() < line.len())
@@ -507,7 +507,7 @@ fn explain_failure(output: &str, words: &[String], status: ExitStatus) -> SetupE
         return SetupError::new("That Python isn't on this computer.", "Install it, or choose another version.");
     }
     if has(&["No solution found", "was not found in the package registry"]) {
-        return SetupError::new("A package can't be found for this Python.", "Check the names, then try again.");
+        return SetupError::new("A package can't be found for this Python.", check);
     }
     if has(&["No module named pip", "No module named 'pip'"]) {
         return SetupError::new("The environment has no pip.", "Remove the folder .venv, then try again.");
@@ -583,6 +583,12 @@ mod tests {
             why("x\nERROR: No matching distribution found for nope"),
             "There's no package nope for this Python."
         );
+        // A package that would have to be built looks the same to pip.
+        for (option, advice) in [("--only-binary=:all:", "it has a wheel"), ("--no-deps", "try again")] {
+            let output = "ERROR: No matching distribution found for nope";
+            let error = explain_failure(output, &[option.to_owned()], ExitStatus::from_raw(256));
+            assert!(error.advice.contains(advice), "{error}");
+        }
         let offline = "NewConnectionError(…)\nERROR: No matching distribution found for pandas";
         assert_eq!(why(offline), "The package index can't be reached.");
         assert_eq!(why("/usr/bin/python3: No module named pip"), "The environment has no pip.");
