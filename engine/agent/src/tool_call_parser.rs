@@ -227,6 +227,23 @@ fn inline_call_start(text: &str, length: usize, partly: bool) -> Option<usize> {
     None
 }
 
+/// Returns where an object begins in the first `length` bytes that is a call, or may still become one.
+fn possible_call_start(text: &str, length: usize) -> Option<usize> {
+    let mut from = 0;
+    while let Some(begin) = inline_call_start(&text[from..], length - from, true).map(|begin| from + begin) {
+        let is_possible = match serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>().next() {
+            Some(Ok(value)) => is_call_object(&value),
+            Some(Err(error)) => error.is_eof(),
+            None => true,
+        };
+        if is_possible {
+            return Some(begin);
+        }
+        from = begin + 1;
+    }
+    None
+}
+
 /// The name and the arguments of a call.
 type ParsedCall = (String, Map<String, Value>);
 
@@ -287,7 +304,7 @@ pub fn displayable_prefix(text: &str) -> String {
             None if ticks >= 3 && is_tool_fence(&body[ticks..]) => open = Some(ticks),
             None => {
                 // What may become a call in the text isn't shown, nor what follows it.
-                if let Some(begin) = inline_call_start(&text[at..], line.len(), true) {
+                if let Some(begin) = possible_call_start(&text[at..], line.len()) {
                     out.push_str(&line[..begin]);
                     break;
                 }
@@ -487,6 +504,10 @@ mod tests {
                 before = now;
             }
         }
+        // Other objects are shown once they are known to be none.
+        let package = "```json\n{\n  \"name\": \"sail\",\n  \"version\": \"1\"\n}\n```\nThat is it.";
+        assert_eq!(displayable_prefix(package), package);
+        assert_eq!(displayable_prefix(&package[..30]), "```json\n");
         assert_eq!(nearest_tool_name("execute-python", tools.into_iter()), Some("run_python"));
     }
 
