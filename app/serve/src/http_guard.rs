@@ -73,9 +73,12 @@ fn is_program_path(path: &str) -> bool {
     if SERVICE_PATHS.iter().any(|service| path.starts_with(service)) {
         return true;
     }
-    let is_below =
-        |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    ["/api", "/mcp", WELL_KNOWN_PATH].into_iter().any(is_below)
+    ["/api", "/mcp", WELL_KNOWN_PATH].into_iter().any(|folder| is_within(path, folder))
+}
+
+/// Returns whether a path is that of a folder, or below it.
+fn is_within(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns whether a request is a program's: it goes to a path of programs, or speaks gRPC, whose paths are names of
@@ -221,7 +224,7 @@ fn admit(state: &HttpState, request: &Request, network: ClientNetwork) -> Result
         // A front end in a browser can't send a token with a WebSocket; its first message brings it.
         let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
         let reads = method == Method::GET || method == Method::HEAD;
-        let is_known_open = OPEN_PATHS.contains(&path) || path.starts_with(WELL_KNOWN_PATH);
+        let is_known_open = OPEN_PATHS.contains(&path) || is_within(path, WELL_KNOWN_PATH);
         let is_open = reads && (is_known_open || brings_token);
         return match is_open {
             true => admit_anyone(state, network),
