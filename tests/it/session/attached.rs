@@ -148,7 +148,7 @@ fn no_device_makes_or_changes_what_programs_here_obey() {
     }
     assert!(twin.world.files.contains_key(&Path::new(ROOT).join("one.png")), "it keeps its name");
     let own = twin.id(obeyed);
-    twin.event(Event::Received { doc: own, ticket: 2, parcel: vec![1, 2, 3].into() });
+    twin.event(Event::Received { doc: own, ticket: 2, parcel: vec![1_u8, 2, 3].into() });
     rest(&mut twin);
     assert_eq!(twin.file(obeyed).as_deref(), Some("print('mine')\n"));
     let log = &twin.session.sync().log;
