@@ -522,6 +522,10 @@ fn run_once(
     let done = run_git(folder, &words, caller, progress, is_canceled)?;
     if done.success {
         unmarked_notes::forget_past_choices(folder, operation);
+        if errors::has_stashed_conflict(&done.messages) {
+            let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
+            return Err(GitProgramError::StashedConflict { files: unmarked_notes::files_in_conflict(folder) });
+        }
         // Git says that it couldn't note what the remote has now, and counts that as success.
         let lock = matches!(operation, GitOperation::Push { .. }).then(|| errors::lock_file(folder, &done.messages));
         return match lock.flatten() {
