@@ -1,7 +1,7 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
 use crate::diff_text::format_some;
-use crate::ignore_rules::{IgnoredFolders, folder_of, follow_rules, list_statuses};
+use crate::ignore_rules::{IgnoredFolders, follow_rules_of, list_statuses};
 use crate::lfs_pointers::{LfsComparison, find_unchanged};
 use crate::renames::{MAX_RENAME_FILES, are_comparable};
 use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, status_letters};
@@ -292,7 +292,7 @@ impl RepositoryFolder {
         options.disable_pathspec_match(true).ignore_submodules(true).max_size(10 << 20);
         let inside = self.repository_path(path)?;
         options.pathspec(&inside);
-        follow_rules(&self.repository, folder_of(&inside))?;
+        follow_rules_of(&self.repository, &inside)?;
         let diff = self.repository.diff_index_to_workdir(None, Some(&mut options))?;
         let same = find_unchanged(&self.repository, &self.repository.index()?, &diff);
         format_some(&diff, &|delta| !delta.old_file().path().is_some_and(|path| same.contains(path)))

@@ -101,16 +101,18 @@ pub(crate) fn follow_rules(repository: &Repository, folder: &str) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether Git ignores a path, or a folder above it. A folder ends with `/`.
-pub(crate) fn is_ignored(repository: &Repository, path: &str) -> Result<bool, git2::Error> {
-    add_dropped_rules(repository, &rule_files_above(folder_of(path.trim_end_matches('/'))))?;
-    let known = Some(BTreeMap::new());
-    Ok(IgnoredFolders { repository, known }.contain(path) || repository.is_path_ignored(path)?)
+/// Makes a repository follow all rules for one path.
+pub(crate) fn follow_rules_of(repository: &Repository, path: &str) -> Result<(), git2::Error> {
+    let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+    add_dropped_rules(repository, &rule_files_above(folder))?;
+    Ok(())
 }
 
-/// Returns the folder of a path; empty for the root.
-pub(crate) fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+/// Returns whether Git ignores a path, or a folder above it. A folder ends with `/`.
+pub(crate) fn is_ignored(repository: &Repository, path: &str) -> Result<bool, git2::Error> {
+    follow_rules_of(repository, path)?;
+    let known = Some(BTreeMap::new());
+    Ok(IgnoredFolders { repository, known }.contain(path) || repository.is_path_ignored(path)?)
 }
 
 fn is_rule_file(path: &[u8]) -> bool {
