@@ -176,7 +176,26 @@ fn a_lock_in_a_worktree_and_a_silent_hook_are_explained() {
     std::fs::remove_file(notes.join(".git/refs/stash.lock")).expect("it's there");
     let hook = notes.join(".git/hooks/pre-commit");
     std::fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
-    std::fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("written");
-    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
-    run_in(&house, "beside", &["commit", "-m", "Two"]).refused(2, "hooks may have stopped it");
+    for (script, said) in
+        [("exit 1", "hooks may have stopped it"), ("echo 'only 50% of it is new' >&2\nexit 1", "only 50% of it")]
+    {
+        std::fs::write(&hook, format!("#!/bin/sh\n{script}\n")).expect("written");
+        std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+        run_in(&house, "beside", &["commit", "-m", "Two"]).refused(2, said);
+    }
+}
+
+#[test]
+fn a_repository_whose_own_files_are_elsewhere_has_the_files_of_its_folder() {
+    let house = House::with(&[("a.md", "one\n"), ("sub/b.md", "two\n")]);
+    house.write("beside.md", b"not in the repository\n");
+    let notes = house.path("notes");
+    git(&notes, &["init", "-q", "-b", "main", "--separate-git-dir=../own"]);
+    know_user(&notes);
+    assert_eq!(status(&house), BTreeSet::from(["?? a.md".to_owned(), "?? sub/b.md".to_owned()]));
+    assert_eq!(run_in(&house, "notes/sub", &["status"]).good().text(), "On main, no commit yet\n?? b.md\n");
+    run_in(&house, "notes", &["commit", "-m", "First"]).good();
+    house.write("notes/sub/b.md", b"two\nthree\n");
+    assert!(run_in(&house, "notes", &["diff"]).good().text().contains("b/sub/b.md"));
+    assert_eq!(run_in(&house, "notes", &["blame", "a.md", "--json"]).good().json()[0]["author"], "Ada");
 }

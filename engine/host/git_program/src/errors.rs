@@ -188,6 +188,12 @@ fn conflict_advice(is_undone: bool) -> &'static str {
     }
 }
 
+/// Returns whether a line is Git's progress, such as `Receiving objects:  50% (1/2)`.
+pub(crate) fn is_percentage(line: &str) -> bool {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    line.split_once("% (").is_some_and(|(before, after)| before.ends_with(is_digit) && after.starts_with(is_digit))
+}
+
 /// Returns whether Git couldn't bring back changes that it had put aside itself, which it counts as success.
 pub(crate) fn has_stashed_conflict(messages: &str) -> bool {
     messages.contains("Applying autostash resulted in conflicts")
@@ -245,7 +251,7 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         let is_progress =
             ["hint:", "Cloning into ", "Enumerating objects:", "Total "].iter().any(|one| line.starts_with(one));
         // A push that broke off ends with what an empty one says.
-        !line.is_empty() && !is_progress && !line.contains('%') && line != "Everything up-to-date"
+        !line.is_empty() && !is_progress && !is_percentage(line) && line != "Everything up-to-date"
     };
     let text = || {
         let lines: Vec<&str> = messages.lines().chain(output.lines()).filter(useful).map(str::trim).collect();

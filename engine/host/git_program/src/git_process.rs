@@ -1,7 +1,7 @@
 //! The process of `git`: what it may run and ask, its output, its progress, and its end when it's canceled.
 
 use crate::GitCaller;
-use crate::errors::GitProgramError;
+use crate::errors::{GitProgramError, is_percentage};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(crate) struct GitOutput {
 impl GitOutput {
     /// Returns the output, or if there's none, the last lines of the messages without progress.
     pub(crate) fn printed(&self) -> String {
-        let kept = |line: &&str| !line.trim().is_empty() && !line.contains('%');
+        let kept = |line: &&str| !line.trim().is_empty() && !is_percentage(line);
         let lines: Vec<&str> = self.output.lines().chain(self.messages.lines()).filter(kept).collect();
         lines.join("\n")
     }

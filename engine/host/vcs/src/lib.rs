@@ -69,12 +69,14 @@ pub use tool_text::describe_branch;
 use changes::is_left_out;
 use diff_text::format_some;
 use git2::{
-    AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, Status, StatusOptions, Tree,
+    AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, RepositoryOpenFlags, Status,
+    StatusOptions, Tree,
 };
 use ignore_rules::list_statuses;
 use lfs_pointers::LfsComparison;
 use racy_entries::write_index;
 use range_walk::WalkedCommit;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -93,7 +95,10 @@ impl RepositoryFolder {
     /// has its files elsewhere.
     pub fn open(folder: &Path) -> Result<RepositoryFolder, VcsError> {
         let folder = folder.canonicalize().map_err(|error| VcsError::Git(format!("{error}: {}", folder.display())))?;
-        let repository = Repository::discover(&folder).map_err(|error| match error.code() {
+        // libgit2's own search forgets which `.git` led to the repository, and with it the folder of its files.
+        let no_ceilings: [&OsStr; 0] = [];
+        let opened = Repository::open_ext(&folder, RepositoryOpenFlags::CROSS_FS, no_ceilings);
+        let repository = opened.map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::None(folder.clone()),
             ErrorCode::Owner => VcsError::Refused(format!(
                 "the repository belongs to another user; `git config --global --add safe.directory {}` trusts it",
