@@ -419,6 +419,14 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
     if matches!(args.verb.as_str(), "fetch" | "pull") {
         open()?.refuse_without_remote()?;
     }
+    let needs_commit = match args.verb.as_str() {
+        "tag" | "branch" => !args.delete && start.is_none(),
+        "stash" => matches!(first, None | Some("push")),
+        _ => false, // tidy: open because the others say themselves what is missing
+    };
+    if needs_commit && open()?.branch_state()?.head.is_none() {
+        return Err(CliError::usage("there is no commit yet; commit something first"));
+    }
     Ok(match args.verb.as_str() {
         "add" => {
             refuse_unresolved(&args.names)?;

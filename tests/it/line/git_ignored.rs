@@ -194,6 +194,9 @@ fn a_repository_whose_own_files_are_elsewhere_has_the_files_of_its_folder() {
     know_user(&notes);
     assert_eq!(status(&house), BTreeSet::from(["?? a.md".to_owned(), "?? sub/b.md".to_owned()]));
     assert_eq!(run_in(&house, "notes/sub", &["status"]).good().text(), "On main, no commit yet\n?? b.md\n");
+    for words in [&["tag", "t"][..], &["branch", "b"], &["stash"]] {
+        run_in(&house, "notes", words).refused(2, "there is no commit yet");
+    }
     run_in(&house, "notes", &["commit", "-m", "First"]).good();
     house.write("notes/sub/b.md", b"two\nthree\n");
     assert!(run_in(&house, "notes", &["diff"]).good().text().contains("b/sub/b.md"));
