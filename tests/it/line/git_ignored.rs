@@ -137,6 +137,8 @@ fn each_kind_of_conflict_has_the_letters_of_git() {
     let letters: BTreeSet<&str> = expected.iter().filter_map(|line| line.get(..2)).collect();
     assert_eq!(letters, BTreeSet::from(["AA", "AU", "DD", "DU", "UA", "UD", "UU"]), "{expected:?}");
     assert_eq!(status(&house), expected);
+    run_in(&house, "notes", &["stash"]).refused(1, "still in conflict");
+    run_in(&house, "notes", &["switch", "side"]).refused(2, "is under way");
 }
 
 #[test]

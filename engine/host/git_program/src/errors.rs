@@ -125,6 +125,12 @@ pub enum GitProgramError {
     /// Files are in conflict still.
     #[error("Files are still in conflict. Choose a side for each, or resolve and stage them, and try again.")]
     Unmerged,
+    /// A merge, rebase or the like isn't over.
+    #[error(
+        "A merge, rebase or the like is under way in this repository, as `git status` says. Continue it or abort it, \
+         and try again."
+    )]
+    UnderWay,
     /// A branch has commits that no other has.
     #[error(
         "The branch has commits that aren't merged, so it wasn't deleted. Merge it first, or delete it with `git \
@@ -282,9 +288,15 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
         GitProgramError::Nobody
-    } else if has(&["you have unmerged files", "You must edit all merge conflicts", "is not possible because you have"])
-    {
+    } else if has(&[
+        "you have unmerged files",
+        "You must edit all merge conflicts",
+        "is not possible because you have",
+        ": needs merge",
+    ]) {
         GitProgramError::Unmerged
+    } else if has(&["cannot switch branch while", "already a rebase-", "You have not concluded your"]) {
+        GitProgramError::UnderWay
     } else if has(&["is not fully merged"]) {
         GitProgramError::NotMerged
     } else if has(&["would be overwritten", "You have unstaged changes", "Your index contains uncommitted changes"]) {
