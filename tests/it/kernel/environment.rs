@@ -52,6 +52,15 @@ fn each_run_warns_and_characters_may_come_in_pieces() {
 }
 
 #[test]
+fn a_user_without_a_variable_has_a_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kernel = kernel(folder.path());
+    let code = "import getpass, os, pwd\nfor name in ('LOGNAME', 'USER', 'LNAME', 'USERNAME'):\n    \
+                os.environ.pop(name, None)\ngetpass.getuser() == pwd.getpwuid(os.getuid()).pw_name";
+    assert_eq!(kernel.run(code), "[1] True\nok");
+}
+
+#[test]
 fn paths_begin_at_the_folder_and_scripts_have_theirs() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut kernel = kernel(folder.path());
