@@ -23,7 +23,7 @@ pub fn installed_packages(environment: &Path) -> Vec<String> {
     found.into_iter().collect()
 }
 
-fn entries_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
+fn entries_of(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES);
     entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
