@@ -16,6 +16,7 @@ use text::markdown::dialect::{self, CalloutKind, DialectToken};
 use ui::theme::{self, ThemeColors, space};
 
 mod blocks;
+pub mod details;
 pub mod embeds;
 mod inline_fields;
 mod inline_html;
@@ -113,7 +114,10 @@ fn laid(
 ) -> RowLayout {
     match kind {
         RowKind::Meta => return properties::draw(source, width, pen),
-        RowKind::Html | RowKind::Definition | RowKind::Indented => return plain(source, kind, width, pen),
+        RowKind::Html => {
+            return details::draw(source, width, wide, pen).unwrap_or_else(|| plain(source, kind, width, pen));
+        }
+        RowKind::Definition | RowKind::Indented => return plain(source, kind, width, pen),
         RowKind::Plain => return unread(source, width, pen),
         RowKind::Blank => return RowLayout { height: theme::body().line, ..RowLayout::default() },
         _ => {}
