@@ -305,6 +305,20 @@ fn streams_come_in_order_and_before_what_follows() {
     check(kernel, "print('\\ud800')", "stdout \u{fffd}\n\nok");
 }
 
+/// Each run of a cell warns once, whatever earlier runs have warned about.
+fn check_warnings(kernel: &mut Kernel) {
+    kernel.run("import warnings\ndef odd():\n    warnings.warn('odd')");
+    for _ in 0..2 {
+        let said = kernel.run("odd()\nodd()");
+        assert_eq!(said.matches("UserWarning: odd").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn each_run_of_a_cell_warns() {
+    check_warnings(&mut Kernel::start());
+}
+
 #[test]
 fn text_appears_while_the_cell_runs() {
     let mut kernel = Kernel::start();

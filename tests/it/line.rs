@@ -36,6 +36,8 @@ mod git_heads;
 #[cfg(unix)]
 mod git_hostile;
 #[cfg(unix)]
+mod git_ignored;
+#[cfg(unix)]
 mod git_killed_steps;
 #[cfg(unix)]
 mod git_kills;

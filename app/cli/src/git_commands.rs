@@ -48,7 +48,8 @@ impl From<GitProgramError> for CliError {
                 };
                 CliError { code: super::EXIT_FAILED, why: format!("{error} {advice}") }
             }
-            GitProgramError::Unmerged
+            GitProgramError::StashedConflict { .. }
+            | GitProgramError::Unmerged
             | GitProgramError::NotMerged
             | GitProgramError::Rejected
             | GitProgramError::NothingToCommit => CliError { code: super::EXIT_FAILED, why: error.to_string() },
@@ -418,6 +419,14 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
     if matches!(args.verb.as_str(), "fetch" | "pull") {
         open()?.refuse_without_remote()?;
     }
+    let needs_commit = match args.verb.as_str() {
+        "tag" | "branch" => !args.delete && start.is_none(),
+        "stash" => matches!(first, None | Some("push")),
+        _ => false, // tidy: open because the others say themselves what is missing
+    };
+    if needs_commit && open()?.branch_state()?.head.is_none() {
+        return Err(CliError::usage("there is no commit yet; commit something first"));
+    }
     Ok(match args.verb.as_str() {
         "add" => {
             refuse_unresolved(&args.names)?;
@@ -503,7 +512,11 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
 /// Prints a commit with its message, indented as Git does, and its diff.
 fn print_commit(repository: &RepositoryFolder, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let (commit, message, diff, whole) = repository.show_message(name)?;
-    let body = message.split_once('\n').map_or("", |(_, body)| body).trim_matches(['\r', '\n']);
+    let is_empty = |line: &&str| line.trim().is_empty();
+    // The line above has all of the first paragraph.
+    let body: Vec<&str> = message.lines().skip_while(is_empty).skip_while(|line| !is_empty(line)).collect();
+    let body = body.join("\n");
+    let body = body.trim_matches(['\r', '\n']);
     let indented: String = body.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect();
     let gap = if body.is_empty() { "" } else { "\n" };
     let text = format!("{}\n{gap}{indented}\n{diff}", commit_line(&commit));

@@ -23,6 +23,12 @@ pub fn has_right_to_left(text: &str) -> bool {
     text.chars().any(|letter| letter >= '\u{590}' && letter != '\u{200f}' && is_right_to_left(letter))
 }
 
+/// Returns whether the first line of a text reads from right to left, as its first letter does.
+pub(crate) fn begins_right_to_left(text: &str) -> bool {
+    let line = text.split('\n').next().unwrap_or_default();
+    has_right_to_left(line) && BidiInfo::new(line, None).paragraphs.first().is_some_and(|first| first.level.is_rtl())
+}
+
 fn is_right_to_left(letter: char) -> bool {
     matches!(bidi_class(letter), BidiClass::R | BidiClass::AL)
 }

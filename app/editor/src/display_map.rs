@@ -54,7 +54,7 @@ pub struct DisplayMap {
     layout: u32,
     words: usize,
     cells: usize,
-    /// Folded headings: their block, and the heading's index among the headings of that block.
+    /// Folded headings and details: their block, and their index among the headings and details of that block.
     pub folds: HashSet<(BlockId, usize)>,
     /// Whether any row is hidden by folding.
     hides: bool,
@@ -74,6 +74,7 @@ impl DisplayMap {
         if self.note == Some(note.id) && self.revision == note.revision() && self.pieces.len() == texts.len() {
             return false;
         }
+        let is_new = self.note != Some(note.id) || self.pieces.is_empty();
         if self.note != Some(note.id) {
             self.pieces.clear();
             self.folds.clear();
@@ -132,6 +133,9 @@ impl DisplayMap {
         self.cells = self.pieces.iter().filter(|piece| piece.cell).count();
         self.moved = self.moved.min(head);
         self.find_comments(note, texts);
+        if is_new {
+            self.fold_details(note, texts);
+        }
         self.update_folds(note, texts);
         true
     }

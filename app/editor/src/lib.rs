@@ -5,6 +5,7 @@ pub mod bidi_text;
 pub mod cell_edits;
 mod column_summary;
 pub mod comments;
+pub mod details;
 pub mod display_map;
 pub mod editor_keys;
 pub mod figure;

@@ -1,6 +1,7 @@
 //! Carets and the edit target. A caret is a byte of the whole note; its row, and the edited part of that row, are
 //! recomputed after every change. Views read it. Typing results in one edit, and the session's text is authoritative.
 
+use super::bidi_text;
 use super::display_map::{DisplayMap, RowIndex};
 use super::editor_keys::KeyOutcome;
 use super::render::TextStyleContext;
@@ -549,7 +550,9 @@ pub fn place_of(target: &EditTarget, width: f32, margin: f32, pen: TextStyleCont
         kind if kind.is_fenced() || kind == RowKind::Indented => (0.0, crate::source_layout::code_width(width)),
         kind => {
             let x = source_layout::hanging_indent(&target.shown, kind, margin, pen);
-            (x, width - x)
+            let is_item = matches!(kind, RowKind::Item { .. });
+            // Its marker is at the right, where the text ends so far from the edge.
+            if is_item && bidi_text::begins_right_to_left(&target.shown) { (0.0, width - x) } else { (x, width - x) }
         }
     }
 }

@@ -16,6 +16,7 @@ use text::markdown::dialect::{self, CalloutKind, DialectToken};
 use ui::theme::{self, ThemeColors, space};
 
 mod blocks;
+pub mod details;
 pub mod embeds;
 mod inline_fields;
 mod inline_html;
@@ -113,7 +114,10 @@ fn laid(
 ) -> RowLayout {
     match kind {
         RowKind::Meta => return properties::draw(source, width, pen),
-        RowKind::Html | RowKind::Definition | RowKind::Indented => return plain(source, kind, width, pen),
+        RowKind::Html => {
+            return details::draw(source, width, wide, pen).unwrap_or_else(|| plain(source, kind, width, pen));
+        }
+        RowKind::Definition | RowKind::Indented => return plain(source, kind, width, pen),
         RowKind::Plain => return unread(source, width, pen),
         RowKind::Blank => return RowLayout { height: theme::body().line, ..RowLayout::default() },
         _ => {}
@@ -237,6 +241,8 @@ struct OpenQuote {
     top: f32,
     /// For a callout: its color, and the index of its background in the parts.
     callout: Option<(Color32, usize)>,
+    /// Indentation by the lists around it.
+    list_indent: f32,
 }
 
 /// A callout whose title is rendered next.
@@ -265,6 +271,8 @@ struct RowRenderer<'a> {
     text: String,
     x: f32,
     y: f32,
+    /// The part of `x` by which lists in the innermost quote indent text.
+    list_indent: f32,
     /// Space to leave before the next block.
     gap: f32,
     inline: Option<InlineText>,
@@ -316,6 +324,7 @@ impl<'a> RowRenderer<'a> {
             RowKind::Item { depth, number, tail } => (depth, number, tail),
             _ => (0, None, false),
         };
+        let list_indent = LIST_ITEM_INDENT * (f32::from(depth.min(12)) + if tail { 1.0 } else { 0.0 });
         RowRenderer {
             source,
             pen,
@@ -323,7 +332,8 @@ impl<'a> RowRenderer<'a> {
             wide,
             parts: Vec::new(),
             text: String::new(),
-            x: LIST_ITEM_INDENT * (f32::from(depth.min(12)) + if tail { 1.0 } else { 0.0 }),
+            x: list_indent,
+            list_indent,
             y: 0.0,
             gap: 0.0,
             inline: None,
@@ -441,7 +451,8 @@ impl<'a> RowRenderer<'a> {
                 self.space();
                 self.x += QUOTE_INDENT;
                 self.depth += 1;
-                self.quotes.push(OpenQuote { top: self.y, callout: None });
+                let list_indent = std::mem::take(&mut self.list_indent);
+                self.quotes.push(OpenQuote { top: self.y, callout: None, list_indent });
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -512,6 +523,7 @@ impl<'a> RowRenderer<'a> {
                 self.struck.pop();
                 self.is_task = false;
                 self.x -= LIST_ITEM_INDENT;
+                self.list_indent -= LIST_ITEM_INDENT;
                 self.gap = self.gap.min(space::XS);
             }
             TagEnd::Table => {
@@ -563,7 +575,8 @@ impl<'a> RowRenderer<'a> {
             self.text.push('\n');
         }
         let words = inline.words();
-        if let Some(RowPart::Task { label, .. }) = self.unnamed.take().and_then(|index| self.parts.get_mut(index)) {
+        let task = self.unnamed.take();
+        if let Some(RowPart::Task { label, .. }) = task.and_then(|index| self.parts.get_mut(index)) {
             words.trim().lines().next().unwrap_or("Task").clone_into(label);
         }
         self.text.push_str(&words);
@@ -571,7 +584,11 @@ impl<'a> RowRenderer<'a> {
         inline_fields::quiet(&mut inline.job, self.pen.colours);
         let galley = self.pen.galley(std::mem::take(&mut inline.job));
         let height = galley.size().y.max(self.kind().line);
-        let at = vec2(self.x + inline.shift, self.y);
+        let mut at = vec2(self.x + inline.shift, self.y);
+        let mark = self.mark.take().or(task);
+        if bidi_text::begins_right_to_left(galley.text()) {
+            at.x -= self.mirror_list(mark);
+        }
         self.parts.extend(inline.grounds(&galley, at));
         self.parts.push(RowPart::Text { at, galley, map: inline.map, links: inline.links });
         self.y += height;

@@ -3,6 +3,7 @@
 //!
 //! The split is lossless: the ranges of a block's rows, one after another, are the block byte for byte.
 
+use super::details::{self, DetailsTag};
 use super::long_rows::{self, OpenFence};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Tag, TagEnd};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -128,6 +129,8 @@ pub struct MarkdownRow {
     pub kind: RowKind,
     /// The row's part in a comment that spans rows.
     pub comment: CommentSpan,
+    /// What an HTML row begins or ends of `<details>`.
+    pub details: DetailsTag,
     /// Whether the row shows a collection, a search or a generated view.
     pub base: bool,
     /// Whether the row continues the text of the previous row.
@@ -153,6 +156,11 @@ impl MarkdownRow {
         let mut hasher = DefaultHasher::new();
         (self.hash, &self.comment).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Returns whether the rows below it can be folded: it's a heading, or the summary of `<details>`.
+    pub(crate) fn begins_fold(&self) -> bool {
+        matches!(self.kind, RowKind::Heading(_)) || matches!(self.details, DetailsTag::Start { .. })
     }
 }
 
@@ -251,8 +259,10 @@ impl RowSplitter<'_> {
         let source = &self.text[content.clone()];
         let base = shows
             && (collection::parse_embed(source).is_some() || engine::generated_view::view_source(source).is_some());
+        let details = if kind == RowKind::Html { DetailsTag::of(source) } else { DetailsTag::None };
         self.rows.push(MarkdownRow {
             base,
+            details,
             comment: CommentSpan::None,
             range: content.clone(),
             content,
@@ -453,7 +463,12 @@ impl PieceWalker<'_> {
             Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. } => {}
             _ if top => {
                 let (kind, code) = self.kind(tag, &range);
-                self.piece(range, kind);
+                if kind == RowKind::Html {
+                    let block = line_start(self.text, range.start)..range.end;
+                    details::split_block(self.text, block).into_iter().for_each(|part| self.piece(part, kind));
+                } else {
+                    self.piece(range, kind);
+                }
                 if let (Some(code), Some(piece)) = (code, self.pieces.last_mut()) {
                     piece.code = Some(code);
                 }
@@ -608,6 +623,16 @@ mod tests {
                 "definition \"[a]: b\"",
                 "~indented \"    code\"",
                 "~footnote \"[^1]: note\""
+            ]
+        );
+        assert_eq!(
+            show("<details>\n<summary>a</summary>\nb\n\nc\n</details>\nd\n"),
+            [
+                "~html \"<details>\\n<summary>a</summary>\"",
+                "html \"b\"",
+                "~paragraph \"c\"",
+                "html \"</details>\"",
+                "html \"d\""
             ]
         );
         assert_eq!(show("```js\na\n\n```\nb"), ["~fence \"```js\\na\\n\\n```\"", "paragraph \"b\""]);

@@ -54,6 +54,10 @@ struct CellAnswer {
     text: String,
     /// Where the caret was at the request, and whether it was on the line after the last row.
     caret: Option<(usize, bool)>,
+    /// Whether its field has the keyboard, or had it when a dialog was opened.
+    has_keyboard: bool,
+    /// Whether a dialog covers it.
+    is_covered: bool,
 }
 
 /// State of cells that's kept between frames.
@@ -125,9 +129,10 @@ impl CellViews {
         let new = self.answer.as_ref().is_none_or(|answer| answer.question != *question);
         if new {
             let caret = editor.caret.map(|caret| (caret.at, editor.behind));
-            self.answer = Some(CellAnswer { question: question.clone(), text: String::new(), caret });
+            let (question, text) = (question.clone(), String::new());
+            self.answer = Some(CellAnswer { question, text, caret, has_keyboard: false, is_covered: false });
         }
-        let Some(CellAnswer { text, caret, .. }) = &mut self.answer else { return };
+        let Some(CellAnswer { text, caret, has_keyboard, is_covered, .. }) = &mut self.answer else { return };
         let colours = theme::ThemeColors::of(ui);
         let top = origin.y + self.outputs.get(&cell).map_or(0.0, taken) + space::S;
         let line = Rect::from_min_size(
@@ -151,6 +156,14 @@ impl CellViews {
         let response = ui.put(field, edit).accessible_name(format!("Answer to cell {number}: {prompt}"));
         if new {
             response.request_focus();
+        }
+        // A dialog takes the keyboard, and gives it back to the note when it's closed.
+        let is_covered_now = ui.memory(|memory| memory.top_modal_layer().is_some());
+        if std::mem::replace(is_covered, is_covered_now) && !is_covered_now && *has_keyboard {
+            editor.focus = false;
+            response.request_focus();
+        } else if !is_covered_now {
+            *has_keyboard = response.has_focus();
         }
         if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
             actions.push(PageAction::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));

@@ -1,9 +1,10 @@
 //! Branches and tags, each with a menu of what can be done with it.
 
+use super::form_request::FormRequest;
 use super::{PageScene, begin, note_line, section};
 use eframe::egui;
 use egui::{Ui, vec2};
-use host::source_control::{BranchInfo, GitRequest};
+use host::source_control::{BranchInfo, GitRequest, SourceControl};
 use notebook::actions::PageAction;
 use ui::icons;
 use ui::menus::{menu_item, menu_separator};
@@ -17,6 +18,17 @@ pub(crate) struct NewTag {
     name: String,
     message: String,
     has_focus: bool,
+    request: FormRequest,
+}
+
+impl NewTag {
+    /// Follows the form's request. Returns whether it succeeded, once it has ended.
+    pub(crate) fn take_outcome(&mut self, ui: &Ui, source: &SourceControl) -> Option<bool> {
+        let outcome = self.request.take_outcome(ui, source)?;
+        // The name is typed again.
+        self.has_focus = false;
+        Some(outcome)
+    }
 }
 
 /// Draws the lists.
@@ -90,12 +102,15 @@ fn branch_row(ui: &mut Ui, scene: &PageScene<'_>, branch: &BranchInfo, actions: 
 /// Draws the fields for a new tag.
 fn tag_form(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewTag>, actions: &mut Vec<PageAction>) {
     let Some(typed) = new else { return };
-    let mut is_done = false;
+    let mut is_canceled = false;
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
         let name = text_field(ui, &mut typed.name, "Name of the tag", 140.0);
         if !std::mem::replace(&mut typed.has_focus, true) {
             name.request_focus();
+        }
+        if name.changed() {
+            typed.request.clear_error();
         }
         let message = text_field(ui, &mut typed.message, "Message of the tag, if it has one", 240.0);
         let is_entered =
@@ -105,15 +120,15 @@ fn tag_form(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewTag>, action
             match name.is_empty() {
                 true => actions.push(PageAction::Say("Name the tag first.".to_owned())),
                 false => {
-                    begin(actions, scene.volume, GitRequest::CreateTag { name, message, at: None });
-                    is_done = true;
+                    typed.request.send(ui, scene, GitRequest::CreateTag { name, message, at: None }, actions);
                 }
             }
         }
-        is_done |= text_button(ui, "No tag", false).clicked();
+        is_canceled = text_button(ui, "No tag", false).clicked();
     });
+    typed.request.show_error(ui);
     ui.add_space(space::S);
-    if is_done {
+    if is_canceled {
         *new = None;
     }
 }

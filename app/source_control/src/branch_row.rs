@@ -1,9 +1,10 @@
 //! The row of the branch: its menu, ahead and behind, and the buttons for the remote.
 
+use super::form_request::FormRequest;
 use super::{PageScene, begin, branch_label, branch_name};
 use eframe::egui;
 use egui::{Align, Layout, Ui, vec2};
-use host::source_control::GitRequest;
+use host::source_control::{GitRequest, SourceControl};
 use notebook::actions::PageAction;
 use ui::icons;
 use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
@@ -18,6 +19,17 @@ const MAX_LISTED_BRANCHES: usize = 40;
 pub(crate) struct NewBranch {
     name: String,
     has_focus: bool,
+    request: FormRequest,
+}
+
+impl NewBranch {
+    /// Follows the form's request. Returns whether it succeeded, once it has ended.
+    pub(crate) fn take_outcome(&mut self, ui: &Ui, source: &SourceControl) -> Option<bool> {
+        let outcome = self.request.take_outcome(ui, source)?;
+        // The name is typed again.
+        self.has_focus = false;
+        Some(outcome)
+    }
 }
 
 /// Draws the row.
@@ -70,7 +82,7 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
     });
     ui.add_space(space::M);
     let Some(typed) = new else { return };
-    let mut is_done = false;
+    let mut is_canceled = false;
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
         let style = theme::small();
@@ -85,21 +97,22 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
         if !std::mem::replace(&mut typed.has_focus, true) {
             response.request_focus();
         }
+        if response.changed() {
+            typed.request.clear_error();
+        }
         let is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         if text_button(ui, "Create branch", true).clicked() || is_entered {
             let branch = typed.name.trim().to_owned();
             match branch.is_empty() {
                 true => actions.push(PageAction::Say("Name the branch first.".to_owned())),
-                false => {
-                    begin(actions, scene.volume, GitRequest::Switch { branch, create: true });
-                    is_done = true;
-                }
+                false => typed.request.send(ui, scene, GitRequest::Switch { branch, create: true }, actions),
             }
         }
-        is_done |= text_button(ui, "Don't create", false).clicked();
+        is_canceled = text_button(ui, "Don't create", false).clicked();
     });
+    typed.request.show_error(ui);
     ui.add_space(space::M);
-    if is_done {
+    if is_canceled {
         *new = None;
     }
 }

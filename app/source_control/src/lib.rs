@@ -9,6 +9,7 @@ mod commit_graph;
 mod conflict_list;
 mod diff_list;
 pub mod forks_page;
+mod form_request;
 mod github_row;
 mod hunk_buttons;
 pub mod note_conflict;
@@ -167,7 +168,12 @@ impl SourceControlPage {
             child.spacing_mut().item_spacing = vec2(space::S, 0.0);
             child.add_space(space::L);
             self.volumes(&mut child, session, volume);
-            stable_part(&mut child, "outcome", |ui| self.outcome(ui, source, actions));
+            if self.keep_refused_forms(&child, source) {
+                // The reason is at the form.
+                actions.push(PageAction::SourceControl(SourceControlAction::Dismiss));
+            } else {
+                stable_part(&mut child, "outcome", |ui| self.outcome(ui, source, actions));
+            }
             let below = Rect::from_min_max(pos2(all.left(), child.cursor().top()), all.max);
             let message = |ui: &mut Ui, text: &str, button: &str, hint: &str| {
                 let mut place = ui.new_child(UiBuilder::new().max_rect(below).id_salt("message"));
@@ -199,6 +205,19 @@ impl SourceControlPage {
             let used = child.min_rect().height();
             ui.allocate_exact_size(vec2(ui.available_width(), used), Sense::hover());
         });
+    }
+
+    /// Closes the form whose branch or tag was created. Returns whether Git has just refused one.
+    fn keep_refused_forms(&mut self, ui: &Ui, source: &SourceControl) -> bool {
+        let branch = self.new_branch.as_mut().and_then(|form| form.take_outcome(ui, source));
+        let tag = self.new_tag.as_mut().and_then(|form| form.take_outcome(ui, source));
+        if branch == Some(true) {
+            self.new_branch = None;
+        }
+        if tag == Some(true) {
+            self.new_tag = None;
+        }
+        branch == Some(false) || tag == Some(false)
     }
 
     /// Draws the choice of the volume if there are several.

@@ -3,6 +3,7 @@
 use super::{PageScene, banner, begin, conflict_list, half_done};
 use eframe::egui;
 use egui::accesskit::Role;
+use egui::text::LayoutJob;
 use egui::{Align2, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
 use host::source_control::{FileChangeKind, RepositoryStatus, SourceControl};
@@ -10,12 +11,14 @@ use notebook::actions::{PageAction, SourceControlAction};
 use store::DocId;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
+use ui::widgets::{append_text, set_accessible_name, text_button, text_button_width};
 
 /// Maximum fraction of a pane that the choices take; the text keeps the rest.
 const MAX_PANE_FRACTION: f32 = 0.6;
 /// Minimum height of the choices, in points.
 const MIN_HEIGHT: f32 = 120.0;
+/// Minimum width of the text that says what is wrong, in points.
+const MIN_TEXT_WIDTH: f32 = 80.0;
 
 /// The choices above a note in conflict.
 #[derive(Default)]
@@ -105,7 +108,14 @@ impl NoteConflict {
 fn strip(ui: &mut Ui, is_folded: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let text = "Both sides have changed this note. Choose for each place, or edit its text.";
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
+    let button = if is_folded { "Show choices" } else { "Hide choices" };
+    let (width, left) = (ui.available_width(), space::L + space::XL);
+    let mut job = LayoutJob::default();
+    job.wrap.max_width = (width - left - text_button_width(ui, button) - 2.0 * space::S).max(MIN_TEXT_WIDTH);
+    append_text(&mut job, text, &theme::small(), colours.ink);
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let height = (galley.size().y + 2.0 * space::S).max(size::TOOLBAR_HEIGHT);
+    let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
     ui.painter().rect_filled(rect, 0.0, colours.sunken);
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
     let at = pos2(rect.left() + space::L + 8.0, rect.center().y);
@@ -113,10 +123,9 @@ fn strip(ui: &mut Ui, is_folded: bool) -> bool {
     let layout = egui::Layout::right_to_left(egui::Align::Center);
     let place = rect.shrink2(vec2(space::S, (rect.height() - size::MIN_CLICK_HEIGHT) / 2.0));
     let mut child = ui.new_child(UiBuilder::new().max_rect(place).id_salt("fold conflict").layout(layout));
-    let clicked = text_button(&mut child, if is_folded { "Show choices" } else { "Hide choices" }, false).clicked();
-    let left = rect.left() + space::L + space::XL;
-    let room = child.min_rect().left() - space::S - left;
-    paint_clipped_text(ui, pos2(left, rect.center().y - 10.0), room, text, &theme::small(), colours.ink);
+    let clicked = text_button(&mut child, button, false).clicked();
+    let top = rect.center().y - galley.size().y / 2.0;
+    ui.painter().galley(pos2(rect.left() + left, top), galley, colours.ink);
     set_accessible_name(&response, Role::Label, text);
     clicked
 }

@@ -108,6 +108,15 @@ pub fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
     ui.add_space(space::L);
 }
 
+/// Draws how the last operation ended, as a sentence; it's red only for an error.
+pub fn show_outcome(ui: &mut Ui, outcome: &str, is_error: bool) {
+    let colours = ThemeColors::of(ui);
+    let text = format!("{}.", crate::text::sentence(outcome.trim_end_matches('.')));
+    let colour = if is_error { colours.bad } else { colours.muted };
+    ui.label(egui::RichText::new(untrusted_text::escape_block(&text)).font(theme::small().font).color(colour));
+    ui.add_space(space::S);
+}
+
 /// Draws two buttons at the right. Returns `Some(true)` for the first one, which is primary.
 pub fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
     let mut chosen = None;

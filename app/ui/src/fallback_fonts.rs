@@ -4,6 +4,7 @@
 use eframe::egui;
 use egui::epaint::text::{FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily};
 use egui::{Context, FontData};
+use engine::Settings;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use unicode_script::{Script, UnicodeScript};
@@ -15,8 +16,22 @@ const EMOJI_FONT: &[u8] = include_bytes!("../../../assets/fonts/NotoEmoji-Regula
 pub struct UnshownScripts(Arc<Mutex<BTreeSet<&'static str>>>);
 
 impl UnshownScripts {
+    /// Returns a message about the scripts that have no font, and settings that remember what it names: each font is
+    /// named once in a workspace. `None` if there's nothing new.
+    pub fn take_news(&self, settings: &Settings) -> Option<(String, Settings)> {
+        let mut scripts = self.take();
+        scripts.retain(|script| !settings.named_fonts.iter().any(|named| named == missing_font(script)));
+        if scripts.is_empty() {
+            return None;
+        }
+        let mut settings = settings.clone();
+        let fonts: BTreeSet<&str> = scripts.iter().map(|script| missing_font(script)).collect();
+        settings.named_fonts.extend(fonts.into_iter().map(str::to_owned));
+        Some((describe_unshown(&scripts), settings))
+    }
+
     /// Takes the names of scripts that have no font, such as "Hangul".
-    pub fn take(&self) -> BTreeSet<&'static str> {
+    fn take(&self) -> BTreeSet<&'static str> {
         self.0.lock().map(|mut scripts| std::mem::take(&mut *scripts)).unwrap_or_default()
     }
 }
@@ -60,19 +75,22 @@ impl FontProvider for UnshownScripts {
     }
 }
 
+/// Returns the package of fonts that has a script; where packages aren't known, the name of the script.
+fn missing_font(script: &str) -> &str {
+    match script {
+        _ if !cfg!(target_os = "linux") => script,
+        "Han" | "Hiragana" | "Katakana" | "Hangul" | "Bopomofo" => "fonts-noto-cjk",
+        _ => "fonts-noto-core",
+    }
+}
+
 /// Returns a message about scripts that can't be shown, and what to install.
-pub fn describe_unshown(scripts: &BTreeSet<&'static str>) -> String {
-    let east_asian = ["Han", "Hiragana", "Katakana", "Hangul", "Bopomofo"];
+fn describe_unshown(scripts: &BTreeSet<&'static str>) -> String {
     let names: Vec<&str> = scripts.iter().map(|name| if *name == "Han" { "Chinese" } else { name }).collect();
     let mut text = format!("No font here has the characters of: {}. They appear as boxes.", names.join(", "));
     if cfg!(target_os = "linux") {
-        let has_east_asian = scripts.iter().any(|name| east_asian.contains(name));
-        let has_other = scripts.iter().any(|name| !east_asian.contains(name));
-        let packages = match (has_east_asian, has_other) {
-            (true, false) => "fonts-noto-cjk",
-            (true, true) => "fonts-noto-cjk and fonts-noto-core",
-            _ => "fonts-noto-core",
-        };
+        let packages: BTreeSet<&str> = scripts.iter().map(|script| missing_font(script)).collect();
+        let packages = Vec::from_iter(packages).join(" and ");
         text += &format!(" Install {packages} (Debian, Ubuntu) or a similar font, then start Tracebook again.");
     } else {
         text += " Install a font that has them, then start Tracebook again.";

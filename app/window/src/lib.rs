@@ -73,7 +73,7 @@ impl eframe::App for AppWindow {
         self.panes.handle_file_drops(&mut self.host, &mut self.input, &mut self.notices, &self.prefs, &ctx);
         self.jobs.report_saved_output(&mut self.notices, &ctx);
         self.jobs.show_bug_report(&mut self.overlay, &mut self.notices);
-        self.notices.report_unshown_scripts();
+        self.notices.report_unshown_scripts(&mut self.host, &self.prefs);
         self.panes.report_clean_run(&self.host, &mut self.notices);
         self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
         // Applied last, so that nothing in this frame is laid out with the next frame's glyphs.

@@ -8,6 +8,7 @@ need are inside functions, because WebAssembly pays for each import at its start
 """
 
 import builtins
+import codecs
 import io
 import linecache
 import sys
@@ -199,12 +200,9 @@ class _Output(io.TextIOBase):
 
     def __init__(self, cells, name):
         self.name = f"<{name}>"
+        self.buffer = _Bytes(self)
         self._cells = cells
         self._stream = name
-
-    @property
-    def buffer(self):
-        return _Bytes(self)
 
     def write(self, text, /):
         if not isinstance(text, str):
@@ -238,6 +236,8 @@ class _Bytes(io.BufferedIOBase):
 
     def __init__(self, text):
         self._text = text
+        # A character may come in pieces.
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.raw = self
 
     def writable(self):
@@ -245,7 +245,7 @@ class _Bytes(io.BufferedIOBase):
 
     def write(self, data, /):
         data = bytes(data)
-        self._text.write(data.decode("utf-8", "replace"))
+        self._text.write(self._decode(data))
         return len(data)
 
     def flush(self):
@@ -803,7 +803,8 @@ class Cells:
         self._sent, self._hurried = 0.0, 0
         status = "ok"
         try:
-            for name in forget:
+            # Without what it has warned about before: each run of a cell warns, as in IPython.
+            for name in (*forget, "__warningregistry__"):
                 self.namespace.pop(name, None)
             self._before = _seen(self.namespace)
             self._run(code, label, silent)

@@ -17,8 +17,13 @@ def getpass(prompt="Password: ", stream=None, *, echo_char=None):
 
 
 def getuser():
-    """The user's name, from the environment."""
+    """The user's name, from the environment or the system's list of users."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         if user := os.environ.get(name):
             return user
-    raise OSError("no username set in the environment")
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, OSError) as error:
+        raise OSError("no username set in the environment") from error

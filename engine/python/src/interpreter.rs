@@ -498,9 +498,10 @@ impl InterpreterSession {
     /// Runs a cell and returns the content of its `execute_result`, if it has a value to show.
     fn run_cell(&self, cell: &CellRequest, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
-        for name in &cell.forget {
+        // Each run of a cell warns, as in IPython, whatever it has warned about before.
+        for name in cell.forget.iter().map(String::as_str).chain(["__warningregistry__"]) {
             // Fails only if the name doesn't exist.
-            let _ = self.globals.del_item(name.as_str(), vm);
+            let _ = self.globals.del_item(name, vm);
         }
         if let Some(file) = &cell.file {
             self.globals.set_item("__file__", vm.ctx.new_str(file.as_str()).into(), vm)?;

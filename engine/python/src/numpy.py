@@ -2467,24 +2467,102 @@ class Generator:
         return at if isinstance(a, int) else asarray(a)[at]
 
 
+class RandomState(Generator):
+    """The numbers that numpy gives after `numpy.random.seed()`.
+
+    Others come only from `binomial`, from `poisson` of 10 and more, and from a `choice` with `p` that replaces nothing.
+    """
+
+    def __init__(self, seed=None):
+        self.seed(seed)
+
+    def seed(self, seed=None):
+        from random import Random
+
+        if seed is None:
+            # No numbers are expected, so the faster ones serve.
+            self._twister = None
+            return Generator.__init__(self)
+        # Python and numpy have the same generator, a Mersenne Twister, but fill it in different ways.
+        self._twister, self._second = Random(), None
+        if isinstance(seed, (list, tuple)):
+            number = 0
+            for one in reversed(seed):
+                number = number << 32 | int(one)
+            self._twister.seed(number)
+        else:
+            word, words = int(seed), []
+            if not 0 <= word < 1 << 32:
+                raise ValueError("Seed must be between 0 and 2**32 - 1")
+            for at in range(1, 625):
+                words.append(word)
+                word = (1812433253 * (word ^ word >> 30) + at) & 0xFFFFFFFF
+            self._twister.setstate((3, (*words, 624), None))
+
+    def _draw(self, kind, size, end=0):
+        if self._twister is None:
+            return Generator._draw(self, kind, size, end)
+        sides = [] if size is None else _sides(size)
+        end = int(end)
+        one = {"unit": self._twister.random, "normal": self._normal, "below": lambda: self._below(end)}[kind]
+        made = array([one() for _ in range(_math.prod(sides))], int if kind == "below" else float).reshape(sides)
+        return made if size is not None else made[()] if kind == "below" else made.item()
+
+    def _normal(self):
+        if self._second is not None:
+            value, self._second = self._second, None
+            return value
+        square = 0.0
+        while not 0.0 < square < 1.0:
+            x, y = 2.0 * self._twister.random() - 1.0, 2.0 * self._twister.random() - 1.0
+            square = x * x + y * y
+        factor = _math.sqrt(-2.0 * _math.log(square) / square)
+        self._second = factor * x
+        return factor * y
+
+    def _below(self, end):
+        """Draws as many bits as the largest number has, until they are small enough."""
+        bits = (end - 1).bit_length()
+        while bits:
+            word = self._twister.getrandbits(32)
+            if bits > 32:
+                word = word << 32 | self._twister.getrandbits(32)
+            word &= (1 << bits) - 1
+            if word < end:
+                return word
+        return 0
+
+    def permutation(self, x):
+        if self._twister is None:
+            return Generator.permutation(self, x)
+        x = arange(x) if isinstance(x, int) else array(x)
+        order = list(range(len(x)))
+        for at in range(len(order) - 1, 0, -1):
+            other = self._below(at + 1)
+            order[at], order[other] = order[other], order[at]
+        return x[array(order, int)]
+
+    def rand(self, *size):
+        return self.random(size or None)
+
+    def randn(self, *size):
+        return self.standard_normal(size or None)
+
+    def randint(self, low, high=None, size=None):
+        return self.integers(low, high, size)
+
+    def random_sample(self, size=None):
+        return self.random(size)
+
+
 def _legacy():
-    state = [Generator()]
-
-    def seed(value=None):
-        state[0] = Generator(value)
-
-    return {
-        "seed": seed,
-        "rand": lambda *size: state[0].random(size or None),
-        "randn": lambda *size: state[0].standard_normal(size or None),
-        "randint": lambda low, high=None, size=None: state[0].integers(low, high, size),
-        **{name: (lambda *args, name=name, **options: getattr(state[0], name)(*args, **options))
-           for name in ("random", "uniform", "normal", "standard_normal", "exponential", "poisson", "binomial", "choice",
-                        "shuffle", "permutation", "lognormal")},
-    }
+    state = RandomState()
+    names = ("seed", "rand", "randn", "randint", "random", "random_sample", "uniform", "normal", "standard_normal",
+             "exponential", "poisson", "binomial", "choice", "shuffle", "permutation", "lognormal")
+    return {name: getattr(state, name) for name in names}
 
 
-random = _submodule("random", Generator=Generator, default_rng=Generator, **_legacy())
+random = _submodule("random", Generator=Generator, RandomState=RandomState, default_rng=Generator, **_legacy())
 
 
 def iinfo(kind):

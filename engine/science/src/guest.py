@@ -12,6 +12,7 @@ import io
 import json
 import os
 import signal
+import stat
 import sys
 import time
 import types
@@ -119,7 +120,10 @@ except OSError:
 sys.path.insert(0, _FOLDER)
 # The first descriptor that a file of a cell can have.
 _first = os.open("/dev/null", os.O_RDONLY) if os.path.exists("/dev/null") else 3
+# Open files: descriptor, path, flags, place, and None. For those that native code opened: the mark of their content.
 _open_files = []
+# Descriptors that native code still uses, though their files could not be opened again.
+_lost = set()
 # The C library in this memory knows folders by their descriptors, also after a restore into another instance.
 _folders = FOLDERS
 del FOLDERS
@@ -142,18 +146,60 @@ cells.after_cell.append(lambda value: _backend.flush_figures())
 
 def _note_files():
     """Records the open files, because their descriptors aren't part of memory."""
+    found = {number for number in range(4, _FILES_LIMIT) if _is_file(number)}
+    before = [path for _, path, *_ in _open_files if path is not None]
     _open_files.clear()
-    found = [number for number in range(4, _FILES_LIMIT) if _is_file(number)]
+    _lost.intersection_update(number for number in list(_lost) if _is_folder(number))
     if not found:
         return
     for raw in _files_of(found):
         if isinstance(raw.name, str):
             flags = {"rb": os.O_RDONLY, "wb": os.O_WRONLY, "ab": os.O_WRONLY | os.O_APPEND}.get(raw.mode, os.O_RDWR)
             place = raw.tell() if raw.seekable() else 0
-            entry = (raw.fileno(), os.path.join(os.getcwd(), raw.name), flags, place)
+            entry = (raw.fileno(), os.path.join(os.getcwd(), raw.name), flags, place, None)
             if entry not in _open_files:
                 _open_files.append(entry)
-    _open_files.sort()
+    # Those of SQLite, and whatever else native code has opened.
+    hidden = found.difference(number for number, *_ in _open_files)
+    for paths in (lambda: before, _database_paths):
+        for number, path in _named(hidden, paths()) if hidden else ():
+            hidden.discard(number)
+            _open_files.append((number, path, os.O_RDWR, 0, _content_mark(os.fstat(number))))
+    _open_files.extend((number, None, 0, 0, ()) for number in hidden)
+    _open_files.sort(key=_number)
+
+
+def _named(numbers, paths):
+    """Returns these descriptors with those of these paths, or of SQLite's journals beside them, that they have."""
+    named = []
+    for path in [base + end for base in paths for end in ("", "-journal", "-wal")]:
+        try:
+            known = os.stat(path)
+        except OSError:
+            continue
+        named += [(number, path) for number in numbers if os.path.samestat(os.fstat(number), known)]
+    return dict(named).items()
+
+
+def _database_paths():
+    """Returns the paths of all databases that SQLite has open. It opens them without a file object."""
+    import gc
+
+    connection = getattr(sys.modules.get("sqlite3"), "Connection", None)
+    found = []
+    for value in gc.get_objects() if connection is not None else ():
+        if issubclass(type(value), connection):
+            try:
+                rows = connection.cursor(value)
+                rows.row_factory = None
+                found += [os.fsdecode(row[2]) for row in rows.execute("PRAGMA database_list") if row[2]]
+            except Exception:
+                pass  # it's closed, or its owner forbids the question
+    return found
+
+
+def _content_mark(about):
+    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def _files_of(numbers):
@@ -167,10 +213,15 @@ def _files_of(numbers):
 
 
 def _is_file(number):
-    import stat
-
     try:
         return stat.S_ISREG(os.fstat(number).st_mode)
+    except OSError:
+        return False
+
+
+def _is_folder(number):
+    try:
+        return stat.S_ISDIR(os.fstat(number).st_mode)
     except OSError:
         return False
 
@@ -202,27 +253,26 @@ def look(request):
 def restored(folders):
     """Reopens the files that were open when this state was saved. A file that no longer exists stays closed.
 
-    Replies with the folders of this memory. If the instance's aren't the same, it opens nothing and replies so.
+    SQLite's are reopened only if nobody has changed them, since it remembers what they contain. Replies with the
+    folders of this memory. If the instance's aren't the same, it opens nothing and replies so.
     """
     if json.loads(folders)[: len(_folders)] != _folders:
         _door("reply", {"folders": _folders})
         return
     gone = {}
+    native = [(path, mark) for _, path, _, _, mark in _open_files if path is not None and mark is not None]
+    is_intact = all(_is_unchanged(path, mark) for path, mark in native)
     held = []
-    for number, path, flags, place in _open_files:
-        try:
-            while True:
-                opened = os.open(path, flags)
-                if opened >= number:
-                    break
-                held.append(opened)
-            if opened == number:
-                os.lseek(opened, place, os.SEEK_SET)
-            else:
-                os.close(opened)
+    for number, path, flags, place, mark in sorted([*_open_files, *((n, None, 0, 0, ()) for n in _lost)], key=_number):
+        if mark is None or is_intact and path is not None:
+            if not _reopen(number, path, flags, place, held):
                 gone[number] = path
-        except OSError:
+            continue
+        # Native code would use the next file that gets this number. It can do nothing with a folder.
+        _reopen(number, _FOLDER, os.O_RDONLY, 0, held)
+        if number not in _lost and path is not None:
             gone[number] = path
+        _lost.add(number)
     for number in held:
         os.close(number)
     if gone:
@@ -233,3 +283,29 @@ def restored(folders):
             except OSError:
                 pass  # there is nothing to close
     _door("reply", {"gone": list(gone.values()), "folders": _folders})
+
+
+def _number(entry):
+    return entry[0]
+
+
+def _is_unchanged(path, mark):
+    try:
+        return _content_mark(os.stat(path)) == mark
+    except OSError:
+        return False
+
+
+def _reopen(number, path, flags, place, held):
+    """Opens a file under a number, and returns whether it could. Numbers before it that nothing has are `held`."""
+    try:
+        while (opened := os.open(path, flags)) < number:
+            held.append(opened)
+        if opened != number:
+            os.close(opened)
+            return False
+        if place:
+            os.lseek(opened, place, os.SEEK_SET)
+        return True
+    except OSError:
+        return False

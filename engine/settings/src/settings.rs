@@ -146,6 +146,8 @@ pub struct Settings {
     pub recent: Vec<DocId>,
     /// Folders that were opened as volumes, newest first; at most 10.
     pub recent_folders: Vec<PathBuf>,
+    /// Fonts that were named as missing, by package.
+    pub named_fonts: Vec<String>,
     /// What Enter inserts in running text.
     pub enter: EnterInsertion,
     /// Whether the lines of code in cells and scripts are numbered.
@@ -247,6 +249,7 @@ impl Default for Settings {
             last_note: None,
             recent: Vec::new(),
             recent_folders: Vec::new(),
+            named_fonts: Vec::new(),
             enter: EnterInsertion::Line,
             line_numbers: false,
             spelling: true,

@@ -81,6 +81,23 @@ fn chance_is_the_same_for_the_same_seed_and_spread_as_it_should_be() {
     check(kernel, code, "[2] (np.True_, np.True_, np.True_, [0, 1, 2, 3, 4])\nok");
 }
 
+/// What numpy 2.5 gives for this seed.
+#[test]
+fn seeded_numbers_are_those_of_numpy() {
+    let kernel = &mut Kernel::start();
+    let code = "import numpy as np\nnp.random.seed(42)\n\
+                def near(drawn, wanted):\n    return all(abs(a - b) < 1e-15 for a, b in zip(drawn.tolist(), wanted, \
+                strict=True))\n\
+                near(np.random.rand(2), [0.3745401188473625, 0.9507143064099162]), \
+                np.random.randint(0, 100, 5).tolist(), near(np.random.randn(3), [1.5792128155073915, \
+                0.7674347291529088, -0.4694743859349521]), np.random.permutation(6).tolist(), \
+                np.random.choice(5, 3, replace=False).tolist()";
+    check(kernel, code, "[1] (True, [71, 60, 20, 82, 86], True, [5, 2, 1, 0, 4, 3], [1, 2, 0])\nok");
+    let code = "state = np.random.RandomState(42)\n\
+                float(state.rand()) == 0.3745401188473625, np.random.seed(), np.random.rand(2).shape";
+    check(kernel, code, "[2] (True, None, (2,))\nok");
+}
+
 #[test]
 fn decompositions_hold() {
     let kernel = &mut Kernel::start();

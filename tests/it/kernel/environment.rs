@@ -1,7 +1,7 @@
 //! The kernel of an environment: this machine's CPython in the same sandbox as the built-in kernel.
 
-use super::Kernel;
 use super::note_runs::folder_of;
+use super::{Kernel, check_warnings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,6 +40,24 @@ fn cells_run_in_the_environments_python() {
     let id = kernel.send("execute_request", json!({"code": "exit()\nprint(1)", "cell": "c", "silent": false}));
     assert!(kernel.outcome(&id).starts_with("SystemExit"));
     assert_eq!(kernel.run("'alive'"), "[7] 'alive'\nok");
+}
+
+#[test]
+fn each_run_warns_and_characters_may_come_in_pieces() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kernel = kernel(folder.path());
+    check_warnings(&mut kernel);
+    let pieces = "import sys\nfor byte in 'é€\\n'.encode():\n    sys.stdout.buffer.write(bytes([byte]))\nNone";
+    assert_eq!(kernel.run(pieces), "stdout é€\n\nok");
+}
+
+#[test]
+fn a_user_without_a_variable_has_a_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kernel = kernel(folder.path());
+    let code = "import getpass, os, pwd\nfor name in ('LOGNAME', 'USER', 'LNAME', 'USERNAME'):\n    \
+                os.environ.pop(name, None)\ngetpass.getuser() == pwd.getpwuid(os.getuid()).pw_name";
+    assert_eq!(kernel.run(code), "[1] True\nok");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //! `TRACEBOOK_SCIENCE_KERNELS` names the folder of an installed pack. Without it these tests fail in CI and are skipped
 //! elsewhere.
 
-use super::Kernel;
 use super::asking::outcomes_of_input;
+use super::{Kernel, check_warnings};
 use crate::line::states::science_pack;
 use crate::program::{House, finish};
 use host::science_pack::PackFolder;
@@ -36,6 +36,13 @@ fn a_cell_of_science_asks_for_a_line() {
     assert!(ended.contains("EOFError: EOF when reading a line"), "{ended}");
     assert!(interrupted.contains("KeyboardInterrupt"), "{interrupted}");
     assert!(again.ends_with("'in time'\nok"), "{again}");
+}
+
+#[test]
+fn each_run_of_a_cell_of_science_warns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut kernel) = science_kernel(folder.path()) else { return };
+    check_warnings(&mut kernel);
 }
 
 const BOATS: &str = "import math

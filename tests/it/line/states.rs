@@ -424,6 +424,38 @@ fn open_files_are_open_again_after_a_restore() {
     assert_eq!(science.house.read("notes/log.txt"), b"one\ntwo\nthree\n");
 }
 
+/// SQLite opens its files itself. After a restore it has them again, also within a transaction, unless somebody has
+/// changed them. Then it can't write, least of all into another file that would have got the same descriptor.
+#[test]
+fn databases_are_open_again_after_a_restore_unless_they_changed() {
+    let note = "---\nkernel: science\n---\n```python\nimport sqlite3\ndb = sqlite3.connect('rooms.db')\n\
+                db.execute('create table room (name)')\n```\n\n```python\n\
+                other = open('other.csv', 'w')\ndb.execute(\"insert into room values ('Lab')\")\nother.write('a,b')\n\
+                ```\n\n```python\ndb.commit()\nother.close()\nprint(open('other.csv').read(), *db.execute(\
+                'select * from room'))\n```\n\n```python\nother = open('other.csv', 'w')\n\
+                try:\n    db.execute(\"insert into room values ('Hall')\")\n    db.commit()\n\
+                except sqlite3.Error:\n    print('refused')\n\
+                other.write('c,d')\nother.close()\nprint(open('other.csv').read())\n```\n\n```python\n\
+                db.close()\nagain = sqlite3.connect('rooms.db')\nprint(*again.execute('select * from room'))\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    // Each command is a process of its own.
+    let run = |cell: &str| science.run(&["run", "a", "--cell", cell]);
+    run("1").good();
+    run("2").good();
+    assert_eq!(run("3").good().text(), "a,b ('Lab',)\n");
+    let whole = science.house.read("notes/rooms.db");
+    let mut changed = whole.clone();
+    changed.extend([0; 4096]);
+    science.house.write("notes/rooms.db", &changed);
+    let done = run("4").code(0);
+    let said = format!("{}{}", done.text(), done.err);
+    assert!(said.contains("refused\nc,d\n"), "{said}");
+    assert!(said.contains("Files that were open are closed now: /note/rooms.db."), "{said}");
+    assert_eq!(science.house.read("notes/rooms.db"), changed);
+    science.house.write("notes/rooms.db", &whole);
+    assert_eq!(run("5").good().text(), "('Lab',)\n");
+}
+
 #[test]
 fn a_loop_is_stopped_and_variables_stay() {
     let note = "---\nkernel: science\n---\n```python\nkept = 1\n```\n\n```python timeout=1\nwhile True:\n    kept += \

@@ -27,6 +27,32 @@ fn a_cell_asks_below_it_and_goes_on() {
 }
 
 #[test]
+fn a_dialog_gives_the_keyboard_back_to_the_answer() {
+    let cell = "```python\nname = input('Who? ')\n```\n";
+    let bench = Bench::new(&[("Ask.md", cell)]);
+    let mut window = bench.opened();
+    let field = "Answer to cell 1: Who? ";
+    for caret in [None, Some(cell.find("name").expect("the cell"))] {
+        if let Some(caret) = caret {
+            window.state_mut().place_caret(caret);
+            window.run();
+        }
+        window.get_by_label("Run cell 1").click();
+        until(&mut window, "it asks", |window| window.query_by_label(field).is_some());
+        type_text(&mut window, "A");
+        super::safety::close(&mut window);
+        until(&mut window, "the dialog", |window| window.query_by_label("Stop and close?").is_some());
+        press(&mut window, NONE, Key::Escape);
+        until(&mut window, "the field has it again", |window| window.get_by_label(field).is_focused());
+        type_text(&mut window, "da");
+        press(&mut window, NONE, Key::Enter);
+        until(&mut window, "it goes on", |window| window.query_by_label_contains("Who? Ada").is_some());
+        until(&mut window, "it has ended", |window| window.query_by_label(field).is_none());
+    }
+    assert_eq!(text(&window).as_deref(), Some(cell), "nothing was typed into the note");
+}
+
+#[test]
 fn the_caret_is_back_where_it_was_once_the_answer_is_given() {
     let cell = "```python\nname = input('Who? ')\n```\n\n```python\nlen(name) * 111\n```\n";
     let bench = Bench::new(&[("Ask.md", cell)]);

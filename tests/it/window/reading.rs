@@ -183,6 +183,33 @@ fn small_elements_of_html_and_raised_and_lowered_words_are_drawn() {
 }
 
 #[test]
+fn details_are_folded_below_their_summary() {
+    let note = "First.\n\n<details>\n<summary>More <b>of</b> it</summary>\n\nThe *secret*.\n\n- one\n\n</details>\n\n\
+                <details open>\n<summary>Open</summary>\n\nSeen.\n\n</details>\n\n\
+                <details><summary>Whole</summary>inside</details>\n\nLast.\n";
+    let bench = Bench::new(&[("A.md", note)]);
+    let mut window = bench.opened();
+    let is_shown = |window: &Driven, what: &str| window.query_by_label_contains(what).is_some();
+    assert!(!is_shown(&window, "The secret.") && is_shown(&window, "Seen.") && is_shown(&window, "Last."));
+    click_label(&mut window, "Unfold: More of it");
+    assert!(is_shown(&window, "The secret."));
+    click_label(&mut window, "Fold: More of it");
+    assert!(!is_shown(&window, "The secret."));
+    click_label(&mut window, "Fold: Open");
+    assert!(!is_shown(&window, "Seen.") && is_shown(&window, "Last."));
+    assert!(!is_shown(&window, "inside"));
+    click_label(&mut window, "Unfold: Whole");
+    assert!(is_shown(&window, "inside"));
+    // A caret that goes into folded text unfolds it. It leaves the text when that is folded again.
+    window.state_mut().place_caret(note.find("one").expect("an item"));
+    window.run();
+    assert!(is_shown(&window, "The secret."));
+    click_label(&mut window, "Fold: More of it");
+    assert!(!is_shown(&window, "The secret."));
+    assert_eq!(text(&window).as_deref(), Some(note), "folding edits nothing");
+}
+
+#[test]
 fn a_note_opens_with_the_caret_behind_its_properties() {
     let note = "---\nstatus: open\n---\n\nText.\n";
     let bench = Bench::new(&[("A.md", "first\n"), ("Props.md", note), ("Only.md", "---\nstatus: none\n---\n")]);

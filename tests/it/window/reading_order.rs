@@ -1,7 +1,9 @@
 //! Bidirectional text: Hebrew and Arabic are drawn in reading order, and edited where they're seen.
 
 use super::{Bench, Driven, NONE, press, text, type_text, with_caret};
+use egui::accesskit::Role;
 use egui::{Galley, Key, Pos2, Rect, vec2};
+use egui_kittest::kittest::Queryable;
 use std::sync::Arc;
 
 const LINE: &str = "שלום עולם 123 (abc).";
@@ -126,4 +128,38 @@ fn long_paragraphs_go_on_below_from_the_right() {
     press(&mut window, NONE, Key::ArrowDown);
     let below: usize = rows[1].iter().map(|(letter, _)| letter.len_utf8()).sum();
     assert_eq!(window.state().caret(), Some(start + before + below), "a line down, at the same edge");
+}
+
+#[test]
+fn markers_of_lists_are_to_the_right_of_words_read_from_the_right() {
+    let note = "First row.\n\n- ראשון\n  - שני\n\n1. שלישי\n\n- [ ] רביעי\n\n* latin\n";
+    let bench = Bench::new(&[("A.md", note)]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(0);
+    window.run();
+    let span = |window: &Driven, words: &str| {
+        letters(window, words).into_iter().flatten().map(|(_, rect)| rect).reduce(Rect::union).expect("letters")
+    };
+    for (marker, words) in [("•", "ראשון"), ("•", "שני"), (".1", "שלישי"), ("•", "latin")] {
+        let words_at = span(&window, words);
+        let at = window.output().shapes.iter().find_map(|clipped| match &clipped.shape {
+            egui::Shape::Text(shape) if shape.galley.text() == marker => {
+                Some(shape.visual_bounding_rect()).filter(|rect| (rect.center().y - words_at.center().y).abs() < 12.0)
+            }
+            _ => None,
+        });
+        let at = at.unwrap_or_else(|| panic!("{words}: no {marker}"));
+        let gap = if words == "latin" { words_at.left() - at.right() } else { at.left() - words_at.right() };
+        assert!((0.0..24.0).contains(&gap), "{words}: {at:?} {words_at:?}");
+    }
+    let task = window.get_by_role_and_label(Role::CheckBox, "רביעי").rect();
+    assert!(task.center().x > span(&window, "רביעי").right(), "{task:?}");
+    let first = span(&window, "ראשון");
+    assert!(first.right() > span(&window, "שני").right() + 12.0, "an inner list is indented from the right");
+    assert!(span(&window, "latin").left() < first.left(), "a Latin item stays at the left");
+    // The words stay where they are when the row shows its source.
+    window.state_mut().place_caret(note.find("ראשון").expect("an item"));
+    window.run();
+    let source = &letters(&window, "- ראשון")[0];
+    assert!((source[2].1.right() - first.right()).abs() <= 1.5, "{:?} {first:?}", source[2]);
 }

@@ -36,6 +36,38 @@ fn a_missing_package_offers_science_and_says_why_it_cannot_be_had() {
 }
 
 #[test]
+fn a_canceled_installation_is_no_error() {
+    let (bench, mut window) = missing_pandas();
+    // An index that answers nothing.
+    let index = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/simple", index.local_addr().expect("an address"));
+    let folder = PackFolder::at(bench.folder.path().join("kernels/science"));
+    let pack = SciencePack::new(folder, PackIndex::at(&address), std::path::Path::new("/bin/false"));
+    pack.wait_status();
+    window.state_mut().use_science_pack(pack);
+    window.get_by_label("Use Science (98 MB download) for cell 1").click();
+    until(&mut window, "the dialog", |window| window.query_by_label("Install Science (98 MB download)").is_some());
+    window.get_by_label("Install Science (98 MB download)").click();
+    until(&mut window, "it is under way", |window| window.query_by_label("Cancel").is_some());
+    window.get_by_label("Cancel").click();
+    let says = "and the next one continues there.";
+    until(&mut window, "it has stopped", |window| window.query_by_label_contains(says).is_some());
+    let colors: Vec<egui::Color32> = window
+        .output()
+        .shapes
+        .iter()
+        .filter_map(|clipped| match &clipped.shape {
+            egui::Shape::Text(text) if text.galley.text().contains(says) => {
+                Some(text.galley.job.sections[0].format.color)
+            }
+            _ => None,
+        })
+        .collect();
+    let (light, dark) = (ui::theme::LIGHT, ui::theme::DARK);
+    assert!(!colors.is_empty() && colors.iter().all(|color| [light.muted, dark.muted].contains(color)), "{colors:?}");
+}
+
+#[test]
 fn the_list_of_kernels_installs_science() {
     let (_bench, mut window) = missing_pandas();
     window.get_by_label("Choose kernel… for cell 1").click();

@@ -168,9 +168,17 @@ fn commits_of_others_are_pulled_and_branches_switched() {
         window.run();
     };
     branch(&mut window, "New branch…");
-    type_text(&mut window, "idea");
+    type_text(&mut window, "idea..");
+    click(&mut window, "Create branch");
+    // A name that Git refuses stays, with the reason, and is corrected.
+    wait(&mut window, "'idea..' is not a valid branch name");
+    until(&mut window, "one can type on", |window| window.get_by_label("Name of the new branch").is_focused());
+    press(&mut window, NONE, Key::Backspace);
+    assert!(!has(&window, "is not a valid branch name"), "another name is typed");
+    press(&mut window, NONE, Key::Backspace);
     click(&mut window, "Create branch");
     wait(&mut window, "Switched to idea.");
+    until(&mut window, "the form is gone", |window| !has(window, "Name of the new branch"));
     assert_eq!(git(&bench.notes(), &["branch", "--show-current"]), "idea");
     wait(&mut window, "Branch: idea");
     // Another program's switch is seen, too.
@@ -345,9 +353,13 @@ fn branches_are_merged_rebased_and_deleted() {
     click(&mut window, "Create tag");
     wait(&mut window, "Name the tag first.");
     click(&mut window, "Name of the tag");
-    type_text(&mut window, "v1");
+    type_text(&mut window, "v1~");
     click(&mut window, "Message of the tag, if it has one");
     type_text(&mut window, "The first one");
+    click(&mut window, "Create tag");
+    wait(&mut window, "'v1~' is not a valid tag name");
+    until(&mut window, "one can type on", |window| window.get_by_label("Name of the tag").is_focused());
+    press(&mut window, NONE, Key::Backspace);
     click(&mut window, "Create tag");
     wait(&mut window, "Tag v1: The first one");
     let tag = git(&notes, &["rev-parse", "v1"]);

@@ -138,6 +138,20 @@ fn a_note_that_git_left_in_conflict_is_resolved_in_its_pane() {
     until(&mut window, "the text is there", |window| text(window).as_deref() == Some(marked.as_str()));
     click(&mut window, "Hide choices");
     assert!(!has(&window, "Your change (main): main 28"));
+    // In a narrow window, the message has several lines, and nothing of it is cut.
+    let size = window.ctx.content_rect().size();
+    window.set_size(egui::vec2(560.0, 700.0));
+    window.run();
+    let message = "Both sides have changed this note. Choose for each place, or edit its text.";
+    let shown = window.output().shapes.iter().find_map(|clipped| match &clipped.shape {
+        egui::Shape::Text(shape) if shape.galley.text() == message => {
+            Some((shape.galley.rows.len(), shape.galley.elided))
+        }
+        _ => None,
+    });
+    assert!(shown.is_some_and(|(rows, is_cut)| rows > 1 && !is_cut), "{shown:?}");
+    window.set_size(size);
+    window.run();
     click(&mut window, "Show choices");
     wait(&mut window, "Your change (main): main 28");
 

@@ -4,6 +4,7 @@ use super::super::row_layout::{RowPart, SourceMap, SourceRun};
 use super::super::source_layout;
 use super::{LIST_ITEM_INDENT, RowRenderer};
 use eframe::egui;
+use egui::text::LayoutJob;
 use egui::{Rect, pos2, vec2};
 use std::ops::Range;
 use ui::theme::{self, space};
@@ -41,6 +42,28 @@ impl RowRenderer<'_> {
         self.is_task = false;
         self.parts.push(RowPart::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
         self.x += LIST_ITEM_INDENT;
+        self.list_indent += LIST_ITEM_INDENT;
+    }
+
+    /// Moves an item's marker to the right of its text, which is read from right to left. Returns how far the text
+    /// moves to the left: by the list's indentation, which is at the right, too.
+    pub(super) fn mirror_list(&mut self, marker: Option<usize>) -> f32 {
+        let sum = self.x - self.list_indent + self.width;
+        match marker.and_then(|index| self.parts.get_mut(index)) {
+            Some(RowPart::Task { rect, .. }) => {
+                *rect = Rect::from_x_y_ranges(sum - rect.right()..=sum - rect.left(), rect.y_range());
+            }
+            Some(RowPart::Text { at, galley, .. }) => {
+                // A number's period is between the number and the text, so here it's to the left of the number.
+                if let (Some(number), Some(section)) = (galley.text().strip_suffix('.'), galley.job.sections.first()) {
+                    let job = LayoutJob::single_section(format!(".{number}"), section.format.clone());
+                    *galley = self.pen.galley(job);
+                }
+                at.x = sum - at.x - galley.size().x;
+            }
+            _ => {}
+        }
+        self.list_indent
     }
 
     pub(super) fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {

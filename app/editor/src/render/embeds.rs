@@ -69,7 +69,8 @@ impl RowRenderer<'_> {
         let fold = callout.folded.map(|folded| (folded == assets::is_turned(self.pen.ctx, name), name));
         self.title = Some(CalloutTitle { kind: callout.kind, words: callout.default_title(), fold });
         self.depth += 1;
-        self.quotes.push(OpenQuote { top: self.y, callout: Some((colour, self.parts.len())) });
+        let list_indent = std::mem::take(&mut self.list_indent);
+        self.quotes.push(OpenQuote { top: self.y, callout: Some((colour, self.parts.len())), list_indent });
         // Background and bar are drawn behind everything else; their size is set at the end of the callout.
         for _ in 0..2 {
             self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour, corner: theme::CONTROL_CORNER });
@@ -130,6 +131,7 @@ impl RowRenderer<'_> {
         }
         self.flush();
         let Some(quote) = self.quotes.pop() else { return };
+        self.list_indent = quote.list_indent;
         let colours = self.pen.colours;
         let Some((colour, at)) = quote.callout else {
             self.x -= super::QUOTE_INDENT;

@@ -10,6 +10,7 @@ use crate::active_row;
 use crate::cells::{self, CellFrame};
 use crate::widget_controls::{self, widget_of, widget_row};
 use editor::assets;
+use editor::details::DetailsTag;
 use editor::display_map::RowIndex;
 use editor::folding;
 use editor::motion;
@@ -292,6 +293,16 @@ impl NotePage {
                 if let Some(end) = drawn.as_ref().and_then(|drawn| drawn.end_rect()).filter(|_| folded) {
                     let at = origin + end.right_center().to_vec2() + vec2(space::S, 0.0);
                     ui.painter().text(at, Align2::LEFT_CENTER, "…", theme::body().font, colours.muted);
+                }
+            }
+            RowKind::Html if matches!(row.details, DetailsTag::Start { .. }) => {
+                let folded = world.sheet.is_folded(spot);
+                if let Some(drawn) = &drawn
+                    && folding::show_details_toggle(ui, spot, origin, drawn, folded, id)
+                {
+                    world.toggle_fold(spot);
+                    world.leave_details(editor, spot);
+                    ui.ctx().request_repaint();
                 }
             }
             RowKind::Cell => {

@@ -27,7 +27,7 @@ impl PaneState {
     pub(crate) fn fold_all(&mut self, host: &HostLink, ctx: &egui::Context, fold: bool) {
         let dark = ctx.global_style().visuals.dark_mode;
         self.with_note(host, ctx, dark, |world, editor, _| {
-            world.sheet.folds.clear();
+            world.sheet.reset_folds(fold, world.note, world.texts);
             let mut headings = Vec::new();
             for block in (0..world.sheet.len()).filter(|_| fold) {
                 for row in 0..world.rows(block).len() {

@@ -2,9 +2,10 @@
 
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::{NoticeState, NotificationState};
+use crate::shell::window_state::WindowState;
 use agent::notice::Notice;
 use eframe::egui;
-use engine::{KernelPhase, Session};
+use engine::{Command, KernelPhase, Session};
 use store::{DocId, Execution, ExecutionStatus, RunEnding};
 use text::untrusted_text::escape_line;
 use ui::text::{sentence, shown_name};
@@ -33,6 +34,14 @@ impl NoticeState {
                 let _ = notifier(&title, &body); // a desktop without notifications is no problem
             });
         }
+    }
+
+    /// Reports which scripts no available font can draw.
+    pub(crate) fn report_unshown_scripts(&mut self, host: &mut HostLink, prefs: &WindowState) {
+        let Some((text, mut settings)) = self.unshown_scripts.take_news(host.session().settings()) else { return };
+        self.toasts.show_message(text);
+        prefs.store_settings(&mut settings);
+        host.send(Command::Set { settings: Box::new(settings) }, self);
     }
 }
 

@@ -4,14 +4,14 @@
 
 use crate::overlays::dialogs::DialogDecision;
 use eframe::egui;
+use egui::Ui;
 use egui::accesskit::Role;
-use egui::{RichText, Ui};
 use host::science_pack::{PACK_WHEEL_BYTES, PackPhase, PackSource, PackStatus, SciencePack, megabytes};
 use std::time::Duration;
 use store::BlockId;
 use text::untrusted_text;
-use ui::dialog_parts::{at_right, buttons, head, words};
-use ui::theme::{self, ThemeColors, space};
+use ui::dialog_parts::{at_right, buttons, head, show_outcome, words};
+use ui::theme::{ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// Interval at which a running installation is redrawn, to update its elapsed seconds.
@@ -38,9 +38,7 @@ impl SciencePackForm {
         head(ui, "Science");
         let status = self.pack.status();
         if let Some(why) = &status.error {
-            let shown = RichText::new(untrusted_text::escape_block(&ui::text::sentence(why))).font(theme::small().font);
-            ui.label(shown.color(ThemeColors::of(ui).bad));
-            ui.add_space(space::S);
+            show_outcome(ui, why, !status.is_stopped);
         }
         if status.phase.is_busy() {
             self.is_removing = false;

@@ -325,6 +325,7 @@ mod tests {
             trusted_volumes: _, // The agent panel, and a command
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
             recent_folders: _, // The dialog that opens one
+            named_fonts: _, // What was said once
             show_welcome: _, show_first_steps: _, first_steps: _, // The welcome page
             serves_programs: _, server_address: _, serves_devices: _, // Other programs
             carries_out_runs_of: _, // Devices

@@ -5,7 +5,7 @@ use engine::commands::CommandId;
 use engine::{RunSummary, Session};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use store::{DocId, RunEnding};
-use ui::fallback_fonts::{self, UnshownScripts};
+use ui::fallback_fonts::UnshownScripts;
 use ui::toasts::ToastStack;
 
 /// What was last known for notifications of the desktop, so that each event is shown once.
@@ -53,14 +53,6 @@ impl NoticeState {
         let says = format!("Tracebook crashed the last time it ran. The crash report is in {}.", report.display());
         self.toasts.show_with_action(says, "Report…", CommandId::HelpReport);
         host::logging::crashed_at_start(&report)
-    }
-
-    /// Reports once which scripts no available font can draw.
-    pub(crate) fn report_unshown_scripts(&mut self) {
-        let scripts = self.unshown_scripts.take();
-        if !scripts.is_empty() {
-            self.toasts.show_message(fallback_fonts::describe_unshown(&scripts));
-        }
     }
 
     /// Returns the number of this device's runs that failed since the user last saw the agent.

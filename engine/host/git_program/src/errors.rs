@@ -9,6 +9,9 @@ const MAX_NAMED_FILES: usize = 10;
 /// What stands before a path that Git takes as it is, without wildcards.
 pub(crate) const LITERAL_MARK: &str = ":(literal)";
 
+/// What is said if Git says nothing, as when a hook ends without a word.
+const NO_REASON: &str = "it gave no reason. One of the repository's hooks may have stopped it.";
+
 /// Why an operation of Git failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitProgramError {
@@ -44,6 +47,16 @@ pub enum GitProgramError {
         files: Vec<String>,
         /// Whether everything is as it was before.
         is_undone: bool,
+    },
+    /// It's done, but changes that Git had put aside for it (`rebase.autoStash`) conflict with what came.
+    #[error(
+        "The commits are here, but your changes that weren't committed conflict with them{}. Choose a side for each \
+         conflict. Git keeps these changes in a stash, too; `git stash drop` deletes it.",
+        in_files(files)
+    )]
+    StashedConflict {
+        /// Paths of the files in conflict.
+        files: Vec<String>,
     },
     /// The remote has commits that aren't here.
     #[error("The remote has commits that aren't here, so nothing was pushed. Pull first, then push again.")]
@@ -112,6 +125,12 @@ pub enum GitProgramError {
     /// Files are in conflict still.
     #[error("Files are still in conflict. Choose a side for each, or resolve and stage them, and try again.")]
     Unmerged,
+    /// A merge, rebase or the like isn't over.
+    #[error(
+        "A merge, rebase or the like is under way in this repository, as `git status` says. Continue it or abort it, \
+         and try again."
+    )]
+    UnderWay,
     /// A branch has commits that no other has.
     #[error(
         "The branch has commits that aren't merged, so it wasn't deleted. Merge it first, or delete it with `git \
@@ -164,11 +183,26 @@ fn named_files(files: &[String]) -> String {
     }
 }
 
+fn in_files(files: &[String]) -> String {
+    if files.is_empty() { String::new() } else { format!(" in {}", named_files(files)) }
+}
+
 fn conflict_advice(is_undone: bool) -> &'static str {
     match is_undone {
         true => "Nothing was merged, and your files are as they were.",
         false => "Choose a side for each conflict, then continue or commit.",
     }
+}
+
+/// Returns whether a line is Git's progress, such as `Receiving objects:  50% (1/2)`.
+pub(crate) fn is_percentage(line: &str) -> bool {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    line.split_once("% (").is_some_and(|(before, after)| before.ends_with(is_digit) && after.starts_with(is_digit))
+}
+
+/// Returns whether Git couldn't bring back changes that it had put aside itself, which it counts as success.
+pub(crate) fn has_stashed_conflict(messages: &str) -> bool {
+    messages.contains("Applying autostash resulted in conflicts")
 }
 
 /// Returns the files with conflicts that Git's output names.
@@ -223,7 +257,7 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         let is_progress =
             ["hint:", "Cloning into ", "Enumerating objects:", "Total "].iter().any(|one| line.starts_with(one));
         // A push that broke off ends with what an empty one says.
-        !line.is_empty() && !is_progress && !line.contains('%') && line != "Everything up-to-date"
+        !line.is_empty() && !is_progress && !is_percentage(line) && line != "Everything up-to-date"
     };
     let text = || {
         let lines: Vec<&str> = messages.lines().chain(output.lines()).filter(useful).map(str::trim).collect();
@@ -254,9 +288,15 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
         GitProgramError::Nobody
-    } else if has(&["you have unmerged files", "You must edit all merge conflicts", "is not possible because you have"])
-    {
+    } else if has(&[
+        "you have unmerged files",
+        "You must edit all merge conflicts",
+        "is not possible because you have",
+        ": needs merge",
+    ]) {
         GitProgramError::Unmerged
+    } else if has(&["cannot switch branch while", "already a rebase-", "You have not concluded your"]) {
+        GitProgramError::UnderWay
     } else if has(&["is not fully merged"]) {
         GitProgramError::NotMerged
     } else if has(&["would be overwritten", "You have unstaged changes", "Your index contains uncommitted changes"]) {
@@ -293,14 +333,16 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
     } else if has(&["unexpected disconnect", "hung up unexpectedly", "early EOF", "RPC failed"]) {
         GitProgramError::BrokenOff(text())
     } else {
-        GitProgramError::Other(text())
+        GitProgramError::Other(Some(text()).filter(|text| !text.is_empty()).unwrap_or_else(|| NO_REASON.to_owned()))
     }
 }
 
-/// Returns a file in the `.git` of the repository that has the folder, if it's there.
+/// Returns a file of Git's own in the repository that has the folder, if it's there.
 fn repository_file(folder: &Path, name: &str) -> Option<PathBuf> {
-    let git = folder.ancestors().map(|above| above.join(".git")).find(|git| git.is_dir())?;
-    Some(git.join(name)).filter(|file| file.exists())
+    let own = vcs::git_folder(folder)?;
+    // A worktree shares all but a few files with the repository that it's of.
+    let shared = std::fs::read_to_string(own.join("commondir")).ok().map(|path| own.join(path.trim_end()));
+    [Some(own), shared].into_iter().flatten().map(|git| git.join(name)).find(|file| file.exists())
 }
 
 /// Returns the lock file that Git couldn't create. Those of a remote on another device aren't meant.

@@ -1,7 +1,7 @@
 //! The process of `git`: what it may run and ask, its output, its progress, and its end when it's canceled.
 
 use crate::GitCaller;
-use crate::errors::GitProgramError;
+use crate::errors::{GitProgramError, is_percentage};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -13,6 +13,20 @@ use std::time::{Duration, Instant};
 const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
 /// Environment variable with the passphrase of the workspace's keys, which hooks and filters don't get.
 pub(crate) const PASSPHRASE_VARIABLE: &str = "TRACEBOOK_PASSPHRASE";
+/// Environment variables that lead Git to another repository, or change what paths mean. A hook has some of them.
+const FOLDER_VARIABLES: [&str; 11] = [
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_INDEX_FILE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+];
 /// Maximum length in bytes of a line of progress.
 const MAX_PROGRESS_LINE_BYTES: usize = 400;
 /// Interval for checking whether an operation was canceled.
@@ -30,7 +44,7 @@ pub(crate) struct GitOutput {
 impl GitOutput {
     /// Returns the output, or if there's none, the last lines of the messages without progress.
     pub(crate) fn printed(&self) -> String {
-        let kept = |line: &&str| !line.trim().is_empty() && !line.contains('%');
+        let kept = |line: &&str| !line.trim().is_empty() && !is_percentage(line);
         let lines: Vec<&str> = self.output.lines().chain(self.messages.lines()).filter(kept).collect();
         lines.join("\n")
     }
@@ -58,7 +72,7 @@ pub(crate) fn run_git(
     command.args(words).current_dir(folder);
     command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE").env_remove(PASSPHRASE_VARIABLE);
     // The repository is the one of the folder, whoever started this program.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX"] {
+    for name in FOLDER_VARIABLES {
         command.env_remove(name);
     }
     command.env("GIT_EDITOR", "true").env("GIT_MERGE_AUTOEDIT", "no");

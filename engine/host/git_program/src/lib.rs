@@ -522,6 +522,10 @@ fn run_once(
     let done = run_git(folder, &words, caller, progress, is_canceled)?;
     if done.success {
         unmarked_notes::forget_past_choices(folder, operation);
+        if errors::has_stashed_conflict(&done.messages) {
+            let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
+            return Err(GitProgramError::StashedConflict { files: unmarked_notes::files_in_conflict(folder) });
+        }
         // Git says that it couldn't note what the remote has now, and counts that as success.
         let lock = matches!(operation, GitOperation::Push { .. }).then(|| errors::lock_file(folder, &done.messages));
         return match lock.flatten() {
@@ -584,11 +588,17 @@ const NO_REBASE: &str = "No rebase was under way; files that Git had left of one
 /// Git can't read such notes, and neither continues nor takes anything back. It leaves the branch for a detached `HEAD`
 /// once all are written, and is back on it before it removes any.
 fn is_remnant_of_rebase(folder: &Path, caller: GitCaller) -> Result<bool, GitProgramError> {
-    let notes = run_silently(folder, &["rev-parse", "--git-path", "rebase-merge"], caller)?;
-    let notes = folder.join(notes.output.trim_end_matches('\n'));
+    let words = ["rev-parse", "--git-path", "rebase-merge", "--git-path", "rebase-apply"];
+    let paths = run_silently(folder, &words, caller)?.output;
+    let Some(notes) = paths.lines().map(|path| folder.join(path)).find(|notes| notes.is_dir()) else {
+        return Ok(false);
+    };
     let is_written = |name: &&str| notes.join(name).metadata().is_ok_and(|meta| meta.len() > 0);
     let is_complete = ["head-name", "onto", "orig-head"].iter().all(is_written);
-    Ok(notes.is_dir() && !is_complete && run_silently(folder, &["symbolic-ref", "--quiet", "HEAD"], caller)?.success)
+    // `git am` has other notes in `rebase-apply`.
+    let is_of_rebase = !notes.join("applying").exists();
+    let is_on_branch = || run_silently(folder, &["symbolic-ref", "--quiet", "HEAD"], caller);
+    Ok(is_of_rebase && !is_complete && is_on_branch()?.success)
 }
 
 /// Time that another Git program gets to release its lock of the branch or of `HEAD`.

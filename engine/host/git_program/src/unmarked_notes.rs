@@ -5,7 +5,7 @@ use std::path::Path;
 use store::BlobHash;
 use user_files::atomic_write::replace_file;
 use user_files::confined_dir::ConfinedFolder;
-use vcs::{RepositoryFolder, VcsError};
+use vcs::{FileChange, FileChangeKind, RepositoryFolder, VcsError};
 
 /// Takes Git's markers out of the notes of a folder that are in conflict. The index keeps both sides, and the conflicts
 /// are choices in the note. A note that can't be written keeps its markers, and is resolved by them.
@@ -20,6 +20,14 @@ pub(crate) fn take_out_markers(folder: &Path) -> Result<(), VcsError> {
         let _ = replace_file(&held.stable_path().join(name), Some(BlobHash::of(&note.marked)), &note.text);
     }
     Ok(())
+}
+
+/// Returns the files of a folder that are in conflict; none if the repository can't be read.
+pub(crate) fn files_in_conflict(folder: &Path) -> Vec<String> {
+    let is_in_conflict = |change: &FileChange| change.unstaged == Some(FileChangeKind::Conflicted);
+    let changes = RepositoryFolder::open(folder).and_then(|repository| repository.changes());
+    let (changes, _) = changes.unwrap_or_default();
+    changes.into_iter().filter(is_in_conflict).map(|change| change.path).collect()
 }
 
 /// Forgets what was chosen in notes, once a merge, rebase or the like is over: the same one can begin again.

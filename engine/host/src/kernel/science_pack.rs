@@ -85,6 +85,8 @@ pub struct PackStatus {
     pub phase: PackPhase,
     /// Why the last installation or removal failed, as a sentence.
     pub error: Option<String>,
+    /// Whether the user stopped it.
+    pub is_stopped: bool,
     /// Number of installations and removals that have ended, successfully or not.
     pub ended: u64,
 }
@@ -118,7 +120,8 @@ impl SciencePack {
 
     /// Returns the pack in this folder, from this index. A thread checks what is installed.
     pub fn new(folder: PackFolder, index: PackIndex, program: &Path) -> SciencePack {
-        let status = PackStatus { installed: None, phase: PackPhase::Looking, error: None, ended: 0 };
+        let status =
+            PackStatus { installed: None, phase: PackPhase::Looking, error: None, is_stopped: false, ended: 0 };
         let pack = SciencePack {
             shared: Arc::new(SharedPack {
                 folder,
@@ -218,7 +221,7 @@ impl SciencePack {
                 tracing::warn!(error = why.as_str(), "the science pack was not changed");
             }
             tell(&|status| {
-                (status.phase, status.error) = (PackPhase::Idle, error.clone());
+                (status.phase, status.error, status.is_stopped) = (PackPhase::Idle, error.clone(), !shared.goes_on());
                 status.ended += 1;
             });
         });
@@ -289,10 +292,7 @@ impl SharedPack {
 /// Lowers this process's priority, for a minute-long computation that no one waits for.
 pub fn yield_to_others() {
     #[cfg(unix)]
-    {
-        // If it fails, other processes are slowed down, which is harmless.
-        let _ = rustix::process::nice(10);
-    }
+    let _ = rustix::process::nice(10); // if it fails, other processes are slowed down, which is harmless
 }
 
 /// Compiles a pack's program for this processor in a low-priority process of its own, which can be stopped. Takes a

@@ -1,6 +1,7 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
 use crate::diff_text::format_some;
+use crate::ignore_rules::{IgnoredFolders, follow_rules_of, list_statuses};
 use crate::lfs_pointers::{LfsComparison, find_unchanged};
 use crate::renames::{MAX_RENAME_FILES, are_comparable};
 use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, status_letters};
@@ -104,8 +105,9 @@ impl RepositoryFolder {
     /// Returns libgit2's error.
     pub fn status_entries(&self) -> Result<(Vec<StatusEntry>, bool), VcsError> {
         let (named, inexact) = self.all_differences(true)?;
+        let index = self.repository.index()?;
         let entry = |path: &str, old_path: Option<&str>, status: Status, is_inexact: bool| StatusEntry {
-            status: status_letters(status),
+            status: status_letters(status, &index, path),
             path: self.folder_path(path).to_owned(),
             old_path: old_path.map(|old| self.folder_path(old).to_owned()),
             is_inexact,
@@ -288,7 +290,9 @@ impl RepositoryFolder {
         let mut options = DiffOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
         options.disable_pathspec_match(true).ignore_submodules(true).max_size(10 << 20);
-        options.pathspec(self.repository_path(path)?);
+        let inside = self.repository_path(path)?;
+        options.pathspec(&inside);
+        follow_rules_of(&self.repository, &inside)?;
         let diff = self.repository.diff_index_to_workdir(None, Some(&mut options))?;
         let same = find_unchanged(&self.repository, &self.repository.index()?, &diff);
         format_some(&diff, &|delta| !delta.old_file().path().is_some_and(|path| same.contains(path)))
@@ -364,7 +368,10 @@ fn list_differences(
     if !prefix.is_empty() {
         options.pathspec(prefix);
     }
-    let mut found = repository.statuses(Some(&mut options))?;
+    let (mut found, mut ignored) = match matches!(show, StatusShow::Index) {
+        true => (repository.statuses(Some(&mut options))?, IgnoredFolders::none(repository)),
+        false => list_statuses(repository, prefix, &mut options)?,
+    };
     let mut moved = BTreeMap::new();
     if finds_renames && matches!(show, StatusShow::Index) {
         let moves = find_moved(&found);
@@ -389,6 +396,9 @@ fn list_differences(
         }
         if status.contains(Status::WT_MODIFIED) && comparison.is_unchanged(Path::new(&path)) {
             status.remove(Status::WT_MODIFIED);
+        }
+        if status.contains(Status::WT_NEW) && ignored.contain(&path) {
+            status.remove(Status::WT_NEW);
         }
         if status == Status::CURRENT || moved_from.contains(&path) {
             return None;

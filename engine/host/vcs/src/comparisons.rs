@@ -4,6 +4,7 @@ use crate::changes::is_left_out;
 use crate::diff_text::{MAX_DIFF_BYTES, format_some};
 use crate::errors::VcsError;
 use crate::hunks::{FileHunk, read_hunks};
+use crate::ignore_rules::follow_rules;
 use crate::lfs_pointers::find_unchanged;
 use crate::repository_folder::RepositoryFolder;
 use crate::revisions::split_range;
@@ -181,6 +182,7 @@ impl RepositoryFolder {
     ) -> Result<Diff<'_>, VcsError> {
         options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
         options.ignore_submodules(true);
+        follow_rules(&self.repository, &self.prefix)?;
         Ok(self.repository.diff_tree_to_workdir_with_index(tree, Some(options))?)
     }
 

@@ -45,9 +45,12 @@ impl From<git2::Error> for VcsError {
         if !is_other_kind {
             return VcsError::Git(message.to_owned());
         }
-        let advice = match message.contains("'link'") {
-            true => "; after `git update-index --no-split-index`, this works, too",
-            false => "",
+        let advice = if message.contains("'link'") {
+            "; after `git update-index --no-split-index`, this works, too"
+        } else if message.contains("'sdir'") {
+            "; after `git sparse-checkout reapply --no-sparse-index`, this works, too"
+        } else {
+            ""
         };
         VcsError::Refused(format!(
             "this kind of repository isn't supported yet ({message}); use Git itself in it{advice}"

@@ -362,22 +362,24 @@ pub fn is_in_repository(folder: &Path) -> bool {
     folder.ancestors().any(|above| above.join(".git").exists())
 }
 
-/// Returns whether Git holds the lock of the index of a folder's repository, as it does while it writes files. A lock
-/// that a killed Git has left doesn't count for long.
-pub fn is_index_locked(folder: &Path) -> bool {
+/// Returns the folder of Git's own files for the repository or worktree that has a folder.
+pub fn git_folder(folder: &Path) -> Option<PathBuf> {
     let mut named = folder.ancestors().map(|above| above.join(".git"));
-    let Some((git, meta)) = named.find_map(|git| git.symlink_metadata().ok().map(|meta| (git, meta))) else {
-        return false;
-    };
+    let (git, meta) = named.find_map(|git| git.symlink_metadata().ok().map(|meta| (git, meta)))?;
     // In a worktree, a file names the folder.
-    let own = match meta.is_file() && meta.len() < MAX_GIT_FILE_BYTES {
+    match meta.is_file() && meta.len() < MAX_GIT_FILE_BYTES {
         true => std::fs::read_to_string(&git).ok().and_then(|text| {
             let path = text.strip_prefix("gitdir:")?.trim().to_owned();
             Some(git.parent()?.join(path))
         }),
         false => Some(git),
-    };
-    let written = own.and_then(|own| own.join("index.lock").symlink_metadata().ok()?.modified().ok());
+    }
+}
+
+/// Returns whether Git holds the lock of the index of a folder's repository, as it does while it writes files. A lock
+/// that a killed Git has left doesn't count for long.
+pub fn is_index_locked(folder: &Path) -> bool {
+    let written = git_folder(folder).and_then(|own| own.join("index.lock").symlink_metadata().ok()?.modified().ok());
     written.is_some_and(|time| time.elapsed().is_ok_and(|age| age < MAX_LOCK_AGE))
 }
 

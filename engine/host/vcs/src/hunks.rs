@@ -3,6 +3,7 @@
 //! Hunks and the changed lines in them have numbers from 1. They belong to the file as it is now, so a caller that has
 //! shown them checks that the file is still the same.
 
+use crate::ignore_rules::follow_rules_of;
 use crate::{RepositoryFolder, VcsError, slash_path};
 use git2::{AttrCheckFlags, AttrValue, Delta, Diff, DiffOptions, FileMode, Patch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,6 +185,7 @@ impl RepositoryFolder {
         } else {
             options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
             options.ignore_submodules(true).pathspec(&inside);
+            follow_rules_of(&self.repository, &inside)?;
             self.repository.diff_index_to_workdir(None, Some(&mut options))?
         };
         let Some(at) = position_of(&diff, &inside) else { return refuse("nothing has changed there", path) };

@@ -1,6 +1,9 @@
-//! Files in Git LFS: whether one has the content that its pointer in the index names. No filter runs for that.
+//! Files in Git LFS: whether one has the content that its pointer in the index names. No filter runs for that. And files
+//! in another encoding than UTF-8: whether one has the text that is in the index.
 
-use git2::{AttrCheckFlags, Delta, Diff, Index, Repository};
+use crate::ENCODING;
+use crate::encodings::decode;
+use git2::{AttrCheckFlags, Delta, Diff, Index, ObjectType, Oid, Repository};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -15,6 +18,8 @@ const POINTER_VERSION: &str = "version https://git-lfs.github.com/spec/v1";
 const MAX_POINTER_BYTES: usize = 1_024;
 /// Maximum number of bytes that are compared for one list of changes. Files beyond count as changed until the next one.
 const MAX_COMPARED_BYTES: u64 = 1 << 30;
+/// Maximum size in bytes of a file in another encoding that is compared.
+const MAX_ENCODED_FILE_BYTES: u64 = 16 << 20;
 /// Maximum number of files whose comparison is kept.
 const MAX_KNOWN_FILES: usize = 4_096;
 /// Time after its last change from which a file's comparison is kept: another change could have the same time before.
@@ -51,7 +56,24 @@ impl<'a> LfsComparison<'a> {
     /// Returns whether a file is what its pointer in the index names. libgit2, which runs no filter, takes such a file
     /// for a changed one as soon as it has another time than the index says.
     pub(crate) fn is_unchanged(&mut self, path: &Path) -> bool {
-        self.compare(path) == Some(true)
+        self.compare(path) == Some(true) || self.has_same_text(path) == Some(true)
+    }
+
+    /// Returns whether a file with Git's attribute `working-tree-encoding`, which libgit2 doesn't know, has the text
+    /// that is in the index.
+    fn has_same_text(&mut self, path: &Path) -> Option<bool> {
+        let repository = self.repository;
+        let encoding = repository.get_attr(path, ENCODING, AttrCheckFlags::default()).ok()??;
+        let entry = self.index.get_path(path, 0)?;
+        let place = repository.workdir()?.join(path);
+        let meta = place.symlink_metadata().ok()?;
+        if !meta.is_file() || meta.len() > MAX_ENCODED_FILE_BYTES || !self.has_mode(&meta, entry.mode) {
+            return Some(false);
+        }
+        self.remaining_bytes = self.remaining_bytes.checked_sub(meta.len())?;
+        let text = decode(&std::fs::read(&place).ok()?, encoding)?;
+        let is_staged = |text: &str| Oid::hash_object(ObjectType::Blob, text.as_bytes()).is_ok_and(|id| id == entry.id);
+        Some(is_staged(&text) || is_staged(&text.replace("\r\n", "\n")))
     }
 
     fn compare(&mut self, path: &Path) -> Option<bool> {

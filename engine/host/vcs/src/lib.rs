@@ -9,6 +9,7 @@ mod commit_heads;
 mod comparisons;
 mod conflicts;
 mod diff_text;
+mod encodings;
 mod errors;
 mod file_history;
 mod file_walk;
@@ -16,6 +17,7 @@ mod fork_snapshot;
 mod graph;
 mod hidden_files;
 mod hunks;
+mod ignore_rules;
 mod lfs_pointers;
 mod line_blame;
 mod note_choices;
@@ -44,7 +46,7 @@ pub use diff_text::MAX_DIFF_BYTES;
 pub use errors::VcsError;
 pub use file_history::{
     FILE_LOG_TIMEOUT, FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS,
-    MAX_FILE_LOG_COMMITS, is_content, is_in_repository, is_index_locked,
+    MAX_FILE_LOG_COMMITS, git_folder, is_content, is_in_repository, is_index_locked,
 };
 pub use fork_snapshot::FORK_SNAPSHOT_TRAILER;
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
@@ -67,16 +69,21 @@ pub use tool_text::describe_branch;
 use changes::is_left_out;
 use diff_text::format_some;
 use git2::{
-    AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, Status, StatusOptions, Tree,
+    AttrCheckFlags, AttrValue, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, RepositoryOpenFlags, Status,
+    StatusOptions, Tree,
 };
+use ignore_rules::list_statuses;
 use lfs_pointers::LfsComparison;
 use racy_entries::write_index;
 use range_walk::WalkedCommit;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200_000;
+/// Git's attribute for files that have another encoding in the folder than in the store.
+const ENCODING: &str = "working-tree-encoding";
 /// How long the last commits are searched.
 const LOG_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -109,7 +116,10 @@ impl RepositoryFolder {
     /// has its files elsewhere.
     pub fn open(folder: &Path) -> Result<RepositoryFolder, VcsError> {
         let folder = folder.canonicalize().map_err(|error| VcsError::Git(format!("{error}: {}", folder.display())))?;
-        let repository = Repository::discover(&folder).map_err(|error| match error.code() {
+        // libgit2's own search forgets which `.git` led to the repository, and with it the folder of its files.
+        let no_ceilings: [&OsStr; 0] = [];
+        let opened = Repository::open_ext(&folder, RepositoryOpenFlags::CROSS_FS, no_ceilings);
+        let repository = opened.map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::None(folder.clone()),
             ErrorCode::Owner => VcsError::Refused(format!(
                 "the repository belongs to another user; `git config --global --add safe.directory {}` trusts it",
@@ -151,8 +161,9 @@ impl RepositoryFolder {
     /// Returns libgit2's error, here and in the methods below.
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
         let changed = self.differences(false)?;
+        let index = self.repository.index()?;
         let line = |(path, (_, status)): (&String, &(Option<String>, Status))| {
-            let (letters, path) = (status_letters(*status), self.folder_path(path));
+            let (letters, path) = (status_letters(*status, &index, path), self.folder_path(path));
             // As in Git, a name with a line end is quoted.
             if path.contains(char::is_control) { format!("{letters} {path:?}") } else { format!("{letters} {path}") }
         };
@@ -278,8 +289,15 @@ impl RepositoryFolder {
         index.add_path(Path::new(path)).map_err(VcsError::from)
     }
 
-    /// Returns the filter that Git puts a file's bytes through, and whether Git's settings have it here.
+    /// Returns the filter that Git puts a file's bytes through, and whether Git's settings have it here. A change of
+    /// the encoding counts, since libgit2 has none: Git's store has the file in UTF-8.
     fn filter_of(&self, path: &str) -> Result<Option<(String, bool)>, VcsError> {
+        let encoding = self.repository.get_attr(Path::new(path), ENCODING, AttrCheckFlags::default())?;
+        if let AttrValue::String(name) = AttrValue::from_string(encoding)
+            && !["utf-8", "utf8"].iter().any(|utf8| name.eq_ignore_ascii_case(utf8))
+        {
+            return Ok(Some((ENCODING.to_owned(), true)));
+        }
         let value = self.repository.get_attr(Path::new(path), "filter", AttrCheckFlags::default())?;
         let AttrValue::String(name) = AttrValue::from_string(value) else { return Ok(None) };
         let config = self.repository.config()?;
@@ -312,7 +330,7 @@ impl RepositoryFolder {
         if !self.prefix.is_empty() {
             options.pathspec(&self.prefix);
         }
-        let found = self.repository.statuses(Some(&mut options))?;
+        let (found, mut ignored) = list_statuses(&self.repository, &self.prefix, &mut options)?;
         let index = self.repository.index()?;
         let mut comparison = LfsComparison::new(&self.repository, &index);
         let named = found.iter().filter(|entry| entry.status() != Status::CURRENT);
@@ -323,7 +341,8 @@ impl RepositoryFolder {
                 let is_gone = entry.status().contains(Status::WT_DELETED);
                 let is_absent = is_gone && is_left_out(&index, Path::new(&path));
                 let is_same = entry.status() == Status::WT_MODIFIED && comparison.is_unchanged(Path::new(&path));
-                (!is_absent && !is_same).then_some((path, entry.status()))
+                let is_ignored = entry.status() == Status::WT_NEW && ignored.contain(&path);
+                (!is_absent && !is_same && !is_ignored).then_some((path, entry.status()))
             })
             .collect())
     }
@@ -405,11 +424,11 @@ fn index_entry(path: &str, id: Oid, meta: &std::fs::Metadata) -> IndexEntry {
 }
 
 /// Returns the status letters for the index and for the working tree.
-fn status_letters(status: Status) -> String {
-    if status.contains(Status::WT_NEW) {
+fn status_letters(status: Status, index: &Index, path: &str) -> String {
+    if status.contains(Status::CONFLICTED) {
+        return conflict_letters(|side| index.get_path(Path::new(path), side).is_some()).to_owned();
+    } else if status.contains(Status::WT_NEW) {
         return "??".to_owned();
-    } else if status.contains(Status::CONFLICTED) {
-        return "UU".to_owned();
     }
     let letter = |table: &[(Status, char)]| {
         table.iter().find(|(flag, _)| status.contains(*flag)).map_or(' ', |(_, letter)| *letter)
@@ -428,6 +447,19 @@ fn status_letters(status: Status) -> String {
         (Status::WT_TYPECHANGE, 'T'),
     ]);
     format!("{index}{tree}")
+}
+
+/// Returns Git's letters for a conflict in which these versions are there: 1 is the common one, 2 ours and 3 theirs.
+fn conflict_letters(has: impl Fn(i32) -> bool) -> &'static str {
+    match (has(1), has(2), has(3)) {
+        (true, false, false) => "DD",
+        (false, true, false) => "AU",
+        (true, true, false) => "UD",
+        (false, false, true) => "UA",
+        (true, false, true) => "DU",
+        (false, true, true) => "AA",
+        (true, true, true) | (false, false, false) => "UU",
+    }
 }
 
 #[cfg(test)]

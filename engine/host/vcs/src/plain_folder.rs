@@ -1,6 +1,7 @@
 //! What Git would see in a folder that isn't a repository: hashes of files, and the files that no rule ignores.
 
 use crate::errors::VcsError;
+use crate::ignore_rules::list_statuses;
 use git2::{ObjectType, Oid, Repository, RepositoryInitOptions, Status, StatusOptions};
 use std::path::Path;
 
@@ -26,10 +27,10 @@ pub fn unignored_files(folder: &Path, scratch: &Path) -> Result<Vec<String>, Vcs
     repository.set_workdir(folder, false)?;
     let mut options = StatusOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).exclude_submodules(true).disable_pathspec_match(true);
-    let found = repository.statuses(Some(&mut options))?;
+    let (found, mut ignored) = list_statuses(&repository, "", &mut options)?;
     let files = found.iter().filter(|entry| entry.status().contains(Status::WT_NEW));
     let paths = files.filter_map(|entry| String::from_utf8(entry.path_bytes().to_vec()).ok());
-    Ok(paths.filter(|path| !path.ends_with('/')).collect())
+    Ok(paths.filter(|path| !path.ends_with('/') && !ignored.contain(path)).collect())
 }
 
 #[cfg(test)]

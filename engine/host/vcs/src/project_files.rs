@@ -1,6 +1,7 @@
 //! What a copy of a project consists of: the files that Git knows or would offer to add, and what it leaves out.
 
 use crate::errors::VcsError;
+use crate::ignore_rules::{is_ignored, list_statuses};
 use crate::racy_entries::write_index;
 use crate::repository_folder::RepositoryFolder;
 use git2::{IndexEntryExtendedFlag, Status, StatusOptions};
@@ -47,11 +48,17 @@ impl RepositoryFolder {
         if !self.prefix.is_empty() {
             options.pathspec(&self.prefix);
         }
-        for entry in self.repository.statuses(Some(&mut options))?.iter() {
+        let (listed, mut ignored) = list_statuses(&self.repository, &self.prefix, &mut options)?;
+        for entry in listed.iter() {
             let Ok(path) = String::from_utf8(entry.path_bytes().to_vec()) else { continue };
             let inside = self.folder_path(&path).to_owned();
             match entry.status() {
-                status if status.contains(Status::IGNORED) => found.ignored.push(inside),
+                status
+                    if status.contains(Status::IGNORED)
+                        || status.contains(Status::WT_NEW) && ignored.contain(&path) =>
+                {
+                    found.ignored.push(inside);
+                }
                 status if status.contains(Status::WT_NEW) && path.ends_with('/') => {
                     found.nested.push(inside.trim_end_matches('/').to_owned());
                 }
@@ -95,7 +102,7 @@ impl RepositoryFolder {
     pub fn is_ignored(&self, path: &str) -> Result<bool, VcsError> {
         let folder = if path.ends_with('/') { "/" } else { "" };
         let inside = format!("{}{folder}", self.repository_path(path.trim_end_matches('/'))?);
-        Ok(self.repository.is_path_ignored(inside)?)
+        Ok(is_ignored(&self.repository, &inside)?)
     }
 
     /// Returns whether Git ignores this folder itself, which then only happens to lie in a repository.
@@ -103,7 +110,7 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns libgit2's error.
     pub fn is_ignored_folder(&self) -> Result<bool, VcsError> {
-        Ok(!self.prefix.is_empty() && self.repository.is_path_ignored(format!("{}/", self.prefix))?)
+        Ok(!self.prefix.is_empty() && is_ignored(&self.repository, &format!("{}/", self.prefix))?)
     }
 
     /// Returns the root folder of the repository, and the path of this folder in it with `/` between its parts.

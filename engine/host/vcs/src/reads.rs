@@ -1,6 +1,7 @@
 //! Reads for people and agents: the branch and its remote, commits, branches and stashes.
 
 use crate::diff_text::format_diff;
+use crate::encodings::decode;
 use crate::errors::VcsError;
 use crate::repository_folder::{Commit, RepositoryFolder};
 use git2::{Branch, BranchType, ConfigLevel, DiffOptions, ErrorCode, ObjectType, RepositoryState};
@@ -428,11 +429,22 @@ fn branch_name(branch: &Branch<'_>) -> Result<String, VcsError> {
 
 /// Returns a part of a commit's text, which is in UTF-8, or else in the encoding that the commit names.
 fn commit_text(commit: &git2::Commit<'_>, bytes: &[u8]) -> String {
-    let encoding = commit.message_encoding().ok().flatten().unwrap_or_default().to_ascii_lowercase();
-    match (std::str::from_utf8(bytes), encoding.as_str()) {
-        (Err(_), "iso-8859-1" | "iso8859-1" | "latin1" | "latin-1") => bytes.iter().copied().map(char::from).collect(),
-        (_, _) => String::from_utf8_lossy(bytes).into_owned(),
+    decode_text(bytes, commit.message_encoding().ok().flatten().unwrap_or_default())
+}
+
+fn decode_text(bytes: &[u8], encoding: &str) -> String {
+    // Names of people are often in UTF-8 beside a message that isn't. All bytes of `iso-2022-jp` are ASCII, too.
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !encoding.to_ascii_lowercase().starts_with("iso-2022") => text.to_owned(),
+        Ok(_) | Err(_) => decode(bytes, encoding).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned()),
     }
+}
+
+/// Returns the first paragraph of a commit's message in a line, as Git shows it.
+fn subject(message: &[u8]) -> Vec<u8> {
+    let lines = message.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let lines = lines.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(&b' ')
 }
 
 /// Describes a commit as in the log.
@@ -443,6 +455,31 @@ pub(crate) fn describe(commit: &git2::Commit<'_>) -> Commit {
         author_time: commit.author().when().seconds(),
         commit_time: commit.time().seconds(),
         author: words(commit.author().name_bytes()),
-        summary: words(commit.message_raw_bytes().split(|byte| *byte == b'\n').next().unwrap_or_default()),
+        summary: words(&subject(commit.message_raw_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_commits_are_in_utf_8_or_in_the_named_encoding() {
+        assert_eq!(decode_text("Zoë".as_bytes(), "ISO-8859-1"), "Zoë");
+        assert_eq!(decode_text(b"\xc4rger", "ISO-8859-1"), "Ärger");
+        assert_eq!(decode_text(b"\x1b$B$3$s\x1b(B", "ISO-2022-JP"), "こん");
+        // Neither an unknown name nor a wrong one loses the text.
+        assert_eq!(
+            (decode_text("é".as_bytes(), "x"), decode_text(b"a\xff", "EUC-JP")),
+            ("é".into(), "a\u{fffd}".into())
+        );
+    }
+
+    #[test]
+    fn the_first_paragraph_is_the_subject() {
+        let subject = |text: &str| String::from_utf8(subject(text.as_bytes())).expect("text");
+        assert_eq!(subject("One\n\nTwo\n"), "One");
+        assert_eq!(subject("\n \nOne  \r\n two\n \nThree"), "One  two");
+        assert_eq!((subject("One"), subject("")), ("One".to_owned(), String::new()));
     }
 }

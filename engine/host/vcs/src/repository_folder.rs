@@ -22,7 +22,7 @@ pub struct Commit {
     pub commit_time: i64,
     /// Name of the author.
     pub author: String,
-    /// The first line of the commit message.
+    /// The first paragraph of the commit message in a line, as Git shows it.
     pub summary: String,
 }
 
