@@ -102,9 +102,10 @@ fn is_borrowed(repository: &Repository, top: &Path) -> bool {
     if top.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
         return real(repository.commondir()) != real(repository.path());
     }
-    let named = std::fs::read_to_string(repository.path().join("gitdir")).unwrap_or_default();
-    let named = repository.path().join(named.trim());
-    let is_named = named.parent().and_then(real).is_some_and(|folder| folder == top);
+    // Where `.git` is a link, the repository's path isn't the real one, and its parent is the folder.
+    let named = std::fs::read_to_string(repository.path().join("gitdir")).ok();
+    let named = named.map(|named| repository.path().join(named.trim()));
+    let is_named = named.is_some_and(|named| named.parent().and_then(real).is_some_and(|folder| folder == top));
     !is_named && repository.config().map_or(true, |config| config.get_entry("core.worktree").is_err())
 }
 
