@@ -162,3 +162,23 @@ fn an_empty_answer_is_asked_for_once_more() {
         }
     }
 }
+
+#[test]
+fn options_for_one_thing_are_refused_without_its_name() {
+    let script = |_: usize, _: &Value| -> Said { ("Done.".to_owned(), Vec::new()) };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    house.run(&["ask", "read the note a"]).good();
+    for option in ["--stop", "--resume", "--undo", "--redo", "--result", "--export", "--change=1"] {
+        house.run(&["runs", option]).refused(2, "say which run");
+    }
+    house.run(&["runs", "--import", "x.json"]).refused(2, "say into which session");
+    for option in ["--more=3", "--budget=1", "--no-wait"] {
+        house.run(&["runs", "last", option]).refused(2, "need --resume");
+    }
+    for option in ["--allow", "--deny", "--scope=run", "--comment=no"] {
+        house.run(&["approvals", option]).refused(2, "say which approval");
+    }
+    for option in ["--fork=0123456789abcdef", "--into=0123456789abcdef", "--title=x", "--delete"] {
+        house.run(&["sessions", option]).refused(2, "say which session");
+    }
+}
