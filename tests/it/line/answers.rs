@@ -178,6 +178,9 @@ fn options_for_one_thing_are_refused_without_its_name() {
     for option in ["--allow", "--deny", "--scope=run", "--comment=no"] {
         house.run(&["approvals", option]).refused(2, "say which approval");
     }
+    let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    let elsewhere = ["ask", "and then?", "--session", &session, "--from", "0123456789abcdef"];
+    house.run(&elsewhere).refused(2, "no message 0123456789abcdef");
     for option in ["--fork=0123456789abcdef", "--into=0123456789abcdef", "--title=x", "--delete"] {
         house.run(&["sessions", option]).refused(2, "say which session");
     }
