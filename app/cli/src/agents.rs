@@ -157,7 +157,17 @@ pub(super) fn format_time(milliseconds: i64) -> String {
 
 /// Runs `cmd_runs`: lists runs, or stops, resumes or reverts one.
 pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> Result<u8, CliError> {
+    if !args.resume && (args.more.is_some() || args.budget.is_some() || args.no_wait) {
+        return Err(CliError::usage("--more, --budget and --no-wait need --resume"));
+    }
     let Some(word) = args.run.clone() else {
+        let is_for_one = args.stop || args.resume || args.undo || args.redo || args.result || args.export;
+        if is_for_one || args.change.is_some() || args.hunk.is_some() {
+            return Err(CliError::usage("say which run; `tracebook runs` lists them"));
+        }
+        if args.import.is_some() {
+            return Err(CliError::usage("say into which session; `tracebook sessions` lists them"));
+        }
         let elsewhere = |session: &Session, line: &RunSummary| {
             line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
         };
@@ -563,6 +573,10 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     }
     if args.rules {
         return list_rules(scene);
+    }
+    let details = [&args.scope, &args.arguments, &args.answers, &args.comment];
+    if args.approval.is_none() && (args.allow || args.deny || details.iter().any(|detail| detail.is_some())) {
+        return Err(CliError::usage("say which approval; `tracebook approvals` lists them"));
     }
     // Runs with pending approvals are loaded at the start; older ones are read only if all decisions are wanted.
     let all = args.all;

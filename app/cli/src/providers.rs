@@ -66,7 +66,9 @@ pub(crate) fn find_provider(workspace: &Path, wanted: &str) -> Result<String, Cl
     match named.or(fitting.first().copied()) {
         Some(name) => Ok(name.clone()),
         None => {
-            let models: Vec<&str> = enabled().map(|(_, provider)| provider.model.as_str()).collect();
+            let mut models: Vec<&str> = enabled().map(|(_, provider)| provider.model.as_str()).collect();
+            models.sort_unstable();
+            models.dedup();
             let there = if models.is_empty() {
                 "add one with `tracebook providers add`".to_owned()
             } else {

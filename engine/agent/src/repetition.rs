@@ -13,10 +13,13 @@ pub const FINAL_ANSWER_PROMPT: &str = "Your last calls failed or repeated earlie
 /// Why a run ends whose model asks for tools instead of answering.
 pub const UNOFFERED_CALLS_REASON: &str = "The model's last calls failed or repeated earlier ones. It was asked to \
     answer without tools, but it called tools again. None of these calls ran.";
+/// Why a run ends whose model answers nothing.
+pub const EMPTY_ANSWER_REASON: &str = "The model's answer was empty: it had neither text nor tool calls. Ask again, \
+    choose another model, or set a higher max_tokens if the model thinks before it answers.";
 /// How the message begins about tool calls that can't be read.
 pub const UNREADABLE_CALLS_PREFIX: &str = "Some tool calls could not be read: ";
-/// Number of answers in a row that only call tools although none is offered; then the run ends.
-pub const MAX_UNOFFERED_ANSWERS: u8 = 2;
+/// Number of answers in a row that are empty, or only call tools although none is offered; then the run ends.
+pub const MAX_UNUSABLE_ANSWERS: u8 = 2;
 /// Number of recent steps that are checked for loops.
 const LOOP_CHECK_STEPS: usize = 60;
 

@@ -123,3 +123,65 @@ fn a_model_whose_calls_can_never_be_read_is_made_to_answer() {
     assert!(said.contains("I can't read the note."), "{said}");
     assert_eq!(count.load(Ordering::SeqCst), 5, "four attempts, and the answer");
 }
+
+#[test]
+fn a_model_is_told_of_a_call_that_cannot_be_read_beside_a_good_one() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let good = "```tool\n{\"tool\": \"read_file\", \"inputs\": {\"path\": \"a.md\"}}\n```";
+        let broken = "```tool\n{\"tool\": \"read_file\", \"inputs\": {\"path\": }}\n```";
+        let messages = body["messages"].to_string();
+        let words = match turn {
+            0 => format!("{good}\n\n{broken}\n"),
+            _ if messages.contains("Kale") && messages.contains("could not be read") => "I know of both.".to_owned(),
+            _ => "I know of one.".to_owned(),
+        };
+        (words, Vec::new())
+    };
+    let house = house(&model(script), &[("a.md", "# Kale\n")]);
+    let said = house.run(&["ask", "read the notes"]).good().text();
+    assert!(said.contains("I know of both."), "{said}");
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_once_more() {
+    for (empty_answers, code) in [(1, 0), (2, 1)] {
+        let count = Arc::new(AtomicUsize::new(0));
+        let calls = count.clone();
+        let script = move |_: usize, _: &Value| -> Said {
+            let is_empty = calls.fetch_add(1, Ordering::SeqCst) < empty_answers;
+            (if is_empty { "" } else { "Here it is." }.to_owned(), Vec::new())
+        };
+        let house = house(&model(script), &[("a.md", "# A\n")]);
+        let said = house.run(&["ask", "read the note a"]).code(code);
+        assert_eq!(count.load(Ordering::SeqCst), 2, "{said:?}");
+        assert_eq!(said.text().contains("Here it is."), code == 0, "{said:?}");
+        let run = house.run(&["runs", "--json"]).good().lines().remove(0);
+        assert_eq!(run["standing"] == "failed", code == 1, "{run}");
+        if code == 1 {
+            assert!(said.err.contains("answer was empty") && said.err.contains("Ask again"), "{}", said.err);
+        }
+    }
+}
+
+#[test]
+fn options_for_one_thing_are_refused_without_its_name() {
+    let script = |_: usize, _: &Value| -> Said { ("Done.".to_owned(), Vec::new()) };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    house.run(&["ask", "read the note a"]).good();
+    for option in ["--stop", "--resume", "--undo", "--redo", "--result", "--export", "--change=1"] {
+        house.run(&["runs", option]).refused(2, "say which run");
+    }
+    house.run(&["runs", "--import", "x.json"]).refused(2, "say into which session");
+    for option in ["--more=3", "--budget=1", "--no-wait"] {
+        house.run(&["runs", "last", option]).refused(2, "need --resume");
+    }
+    for option in ["--allow", "--deny", "--scope=run", "--comment=no"] {
+        house.run(&["approvals", option]).refused(2, "say which approval");
+    }
+    let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    let elsewhere = ["ask", "and then?", "--session", &session, "--from", "0123456789abcdef"];
+    house.run(&elsewhere).refused(2, "no message 0123456789abcdef");
+    for option in ["--fork=0123456789abcdef", "--into=0123456789abcdef", "--title=x", "--delete"] {
+        house.run(&["sessions", option]).refused(2, "say which session");
+    }
+}

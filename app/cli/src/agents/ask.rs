@@ -14,7 +14,7 @@ use agent::server_form::{self, FormAnswer, UserForm};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file::tool_to_json;
-use engine::{Command, LiveModelCall, Session};
+use engine::{AgentSession, Command, LiveModelCall, Session};
 use serde_json::json;
 use std::path::PathBuf;
 use store::{
@@ -95,7 +95,15 @@ pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArgumen
         Some(word) if word == "begin" => Some(MessageId::SESSION_ROOT),
         Some(word) => {
             let why = || CliError::usage(format!("--from wants a message's id, or begin, not “{word}”"));
-            Some(word.parse().map_err(|_| why())?)
+            let message: MessageId = word.parse().map_err(|_| why())?;
+            let is_root = message == MessageId::SESSION_ROOT;
+            let has_session = scene.handle.read(move |all| all.agents().sessions().any(|(id, _)| id == session))?;
+            let find = move |_: &Session, one: &AgentSession| one.tree().get(message).is_some();
+            if !is_root && !(has_session && super::sessions::read_session(scene, session, find)?) {
+                let why = format!("there is no message {word} in the session; `tracebook sessions` shows them");
+                return Err(CliError::usage(why));
+            }
+            Some(message)
         }
         None => None,
     };

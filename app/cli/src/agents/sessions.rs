@@ -61,7 +61,8 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &SessionsArgume
     let all: Vec<(DocId, SessionSummary)> =
         scene.handle.read(|session| session.agents().sessions().map(|(id, line)| (id, line.clone())).collect())?;
     let Some(word) = args.session.as_ref() else {
-        if args.export.is_some() || args.delete || args.title.is_some() {
+        let details = [&args.export, &args.title, &args.go, &args.fork, &args.merge, &args.into_session, &args.compare];
+        if args.delete || details.iter().any(|detail| detail.is_some()) {
             return Err(CliError::usage("say which session; `tracebook sessions` lists them"));
         }
         let mut all = all;

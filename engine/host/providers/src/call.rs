@@ -9,14 +9,13 @@ use crate::reasoning_tags::ReasoningTags;
 use crate::stream_collector::{
     MAX_RESPONSE_TEXT_BYTES, MAX_TOOL_ARGUMENT_BYTES, MAX_TOOL_CALLS, PartialToolCall, StreamCollector,
 };
-use crate::{ModelUpdate, ProviderTimeouts};
+use crate::{ModelUpdate, ProviderTimeouts, whole_answer};
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason, ToolCallChoice,
     WireProtocol,
 };
 use agent::router::estimate_prompt_tokens;
 use futures_util::Stream;
-use genai::ServiceTarget;
 use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ReasoningEffort, StopReason, StreamEnd, ToolChoice};
 use rand::Rng;
 use serde_json::{Map, Value};
@@ -93,11 +92,7 @@ impl ModelCallTask {
         let gather = Arc::new(StreamCollector::new(endpoint.wire));
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
-            .with_stream_header_timeout(if endpoint.local {
-                self.limits.first_response_local
-            } else {
-                self.limits.first_response
-            })
+            .with_stream_header_timeout(self.limits.first_response_of(endpoint))
             .with_stream_read_timeout(self.limits.stream_idle)
             .with_raw_frame_sink_arc(gather.clone());
         // Tool calls of OpenAI's chat completions are assembled by the collector.
@@ -128,11 +123,12 @@ impl ModelCallTask {
             });
         }
         if self.clients.is_known_not_to_stream(&base) {
-            return self.attempt_without_stream(host, &client, target, options).await;
+            return self.attempt_without_stream(host, &base).await;
         }
         let chat = genai_request::chat_request(&self.request, &self.signatures);
-        let read = |error: &genai::Error| error::genai_error(endpoint, host, self.api_key.as_ref(), error);
-        let stream = client.exec_chat_stream(target.clone(), chat, Some(&options));
+        let read =
+            |error: &genai::Error| error::genai_error(endpoint, host, self.api_key.as_ref(), &self.limits, error);
+        let stream = client.exec_chat_stream(target, chat, Some(&options));
         let stream = tokio::select! {
             () = self.sender.wait_until_cancelled() => return Err(cancelled_error()),
             stream = stream => stream,
@@ -149,11 +145,11 @@ impl ModelCallTask {
                 _ = tick.tick() => {
                     let (frames, last) = { let seen = gather.collected(); (seen.frame_count, seen.last_frame_at) };
                     // Bytes arrive but never form a whole frame, or the answer never ends.
-                    let stuck = frames > 0 && last.elapsed() > self.limits.stream_idle;
-                    if stuck || began.elapsed() > self.limits.whole_response {
-                        let why =
-                            format!("{host} didn't finish in time. Ask again, or continue from the partial answer.");
-                        return Err(ProviderError::new(ModelErrorKind::Cut, why));
+                    if frames > 0 && last.elapsed() > self.limits.stream_idle {
+                        return Err(error::stall_error(host, &self.limits));
+                    }
+                    if began.elapsed() > self.limits.whole_response {
+                        return Err(error::late_error(host, &self.limits));
                     }
                     got.report_tool_calls(&self.sender, &gather);
                     continue;
@@ -204,7 +200,7 @@ impl ModelCallTask {
             }
             let over = gather.collected().exceeded_limit.take();
             if let Some(over) = got.exceeded_limit.take().or(over) {
-                return Err(excess_error(host, &over));
+                return Err(error::excess_error(host, &over));
             }
         }
         got.push_held_text(&self.sender);
@@ -215,7 +211,7 @@ impl ModelCallTask {
         if is_no_stream && endpoint.wire == WireProtocol::OpenAi {
             let why = format!("{host} doesn't stream its answers. Asking for a whole one.");
             self.sender.send_delta(ModelDelta::Retry { why });
-            let answer = self.attempt_without_stream(host, &client, target, options).await?;
+            let answer = self.attempt_without_stream(host, &base).await?;
             self.clients.remember_not_to_stream(base);
             return Ok(answer);
         }
@@ -223,34 +219,21 @@ impl ModelCallTask {
     }
 
     /// Asks for a whole answer, of a server that sends none in pieces.
-    async fn attempt_without_stream(
-        &self,
-        host: &str,
-        client: &genai::Client,
-        target: ServiceTarget,
-        options: ChatOptions,
-    ) -> Result<ModelResponse, ProviderError> {
+    async fn attempt_without_stream(&self, host: &str, base: &str) -> Result<ModelResponse, ProviderError> {
         let endpoint = &self.request.endpoint;
+        let client = self
+            .clients
+            .http_client(base)
+            .map_err(|why| ProviderError::new(ModelErrorKind::Refused, why.to_string()))?;
         let chat = genai_request::chat_request(&self.request, &self.signatures);
-        let options = options.with_capture_raw_body(true);
-        let answer = client.exec_chat(target, chat, Some(&options));
+        let request = whole_answer::request_body(&self.request, chat);
+        let about = (endpoint, host, self.api_key.as_ref());
+        let answer = whole_answer::fetch(&client, base, about, &self.limits, &request);
         let answer = tokio::select! {
             () = self.sender.wait_until_cancelled() => return Err(cancelled_error()),
             answer = tokio::time::timeout(self.limits.whole_response, answer) => answer,
         };
-        let body = match answer {
-            Err(_) => {
-                return Err(ProviderError::new(
-                    ModelErrorKind::Cut,
-                    format!("{host} didn't finish in time. Ask again, or continue from the partial answer."),
-                ));
-            }
-            Ok(Ok(answer)) => answer.captured_raw_body.unwrap_or_default(),
-            // It refuses tool calls whose arguments aren't an object; `collect_tool_calls` tells them apart.
-            Ok(Err(genai::Error::ChatResponseGeneration { response_body, .. })) => *response_body,
-            Ok(Err(error)) => json_of_another_type(&error)
-                .ok_or_else(|| error::genai_error(endpoint, host, self.api_key.as_ref(), &error))?,
-        };
+        let body = answer.map_err(|_| error::late_error(host, &self.limits))??;
         if let Some(failure) = body.get("error").filter(|failure| !failure.is_null()) {
             return Err(error::stream_error(endpoint, host, self.api_key.as_ref(), failure));
         }
@@ -269,7 +252,7 @@ impl ModelCallTask {
         got.report_tool_calls(&self.sender, &gather);
         let over = gather.collected().exceeded_limit.take();
         if let Some(over) = got.exceeded_limit.take().or(over) {
-            return Err(excess_error(host, &over));
+            return Err(error::excess_error(host, &over));
         }
         self.build_response(host, got, &gather)
     }
@@ -507,18 +490,6 @@ impl PartialResponse {
             self.exceeded_limit = Some(format!("more than {} MB", MAX_RESPONSE_TEXT_BYTES >> 20));
         }
     }
-}
-
-/// Returns the JSON of a whole answer that the server calls by another type.
-fn json_of_another_type(error: &genai::Error) -> Option<Value> {
-    let genai::Error::WebModelCall { webc_error, .. } = error else { return None };
-    let genai::webc::Error::ResponseFailedNotJson { body, .. } = webc_error else { return None };
-    serde_json::from_str(body).ok()
-}
-
-/// Returns the error of an answer that exceeds a limit.
-fn excess_error(host: &str, over: &str) -> ProviderError {
-    ProviderError::new(ModelErrorKind::Malformed, format!("{host} sends {over}; the rest is left out."))
 }
 
 fn cancelled_error() -> ProviderError {

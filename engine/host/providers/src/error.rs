@@ -1,5 +1,6 @@
 //! Error messages of model calls: host, cause, remedy. They never contain a key.
 
+use crate::ProviderTimeouts;
 use agent::model_call::{ModelEndpoint, ModelErrorKind, WireProtocol};
 use genai::webc::StreamTimeout;
 use reqwest::header::HeaderMap;
@@ -10,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Maximum number of characters shown of a provider's message.
 const MAX_SHOWN_MESSAGE_CHARS: usize = 300;
 /// Maximum number of bytes read of an error response.
-const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// Error of one attempt.
 #[derive(Debug)]
@@ -101,6 +102,7 @@ pub(crate) fn status_error(
     let said = shorten_message(&error_message(body), key);
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
     let name = endpoint.key.as_deref();
+    let wait = retry_after(headers, SystemTime::now());
     match status {
         401 | 403 => {
             let what = match (name, key) {
@@ -112,20 +114,15 @@ pub(crate) fn status_error(
             ProviderError::new(ModelErrorKind::Key, format!("{host} {key} ({status}{said}). {what}."))
         }
         429 => {
-            let mut trouble = ProviderError::new(
-                ModelErrorKind::RateLimited,
-                format!("{host} gets too many requests (429{said}). Wait a little, or ask another provider."),
-            );
-            trouble.retry_after = retry_after(headers, SystemTime::now());
-            trouble
+            let pause = wait.and_then(wait_label).unwrap_or_else(|| "a little".to_owned());
+            let why = format!("{host} gets too many requests (429{said}). Wait {pause}, or ask another provider.");
+            ProviderError { retry_after: wait, ..ProviderError::new(ModelErrorKind::RateLimited, why) }
         }
         500..=599 => {
-            let mut trouble = ProviderError::new(
-                ModelErrorKind::Server,
-                format!("{host} has trouble of its own ({status}{said}). Try again later, or ask another provider."),
-            );
-            trouble.retry_after = retry_after(headers, SystemTime::now());
-            trouble
+            let later = wait.and_then(wait_label).map_or_else(|| "later".to_owned(), |pause| format!("in {pause}"));
+            let why =
+                format!("{host} has trouble of its own ({status}{said}). Try again {later}, or ask another provider.");
+            ProviderError { retry_after: wait, ..ProviderError::new(ModelErrorKind::Server, why) }
         }
         300..=399 => ProviderError::new(
             ModelErrorKind::Refused,
@@ -158,6 +155,17 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     }
     let until = UNIX_EPOCH + Duration::from_secs(parse_http_date(text)?);
     Some(until.duration_since(now).unwrap_or_default())
+}
+
+/// Returns how long to wait, rounded up, as messages show it; `None` if it's too short or too long to matter.
+fn wait_label(wait: Duration) -> Option<String> {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    match seconds {
+        2..=119 => Some(format!("{seconds} s")),
+        120..=7_199 => Some(format!("{} min", seconds.div_ceil(60))),
+        7_200..=31_536_000 => Some(format!("{} h", seconds.div_ceil(3_600))),
+        _ => None,
+    }
 }
 
 /// Parses an HTTP date like `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970.
@@ -233,15 +241,10 @@ pub(crate) fn genai_error(
     endpoint: &ModelEndpoint,
     host: &str,
     key: Option<&ApiKey>,
+    limits: &ProviderTimeouts,
     error: &genai::Error,
 ) -> ProviderError {
-    let garbled = |what: &str| {
-        let why = format!(
-            "{host} answers with something that cannot be read ({what}). Is its wire “{}”?",
-            wire_name(endpoint.wire)
-        );
-        ProviderError::new(ModelErrorKind::Malformed, why)
-    };
+    let garbled = |what: &str| unreadable_error(endpoint, host, what);
     match error {
         genai::Error::WebStream { error, cause, .. } => {
             if let Some(genai::Error::HttpError { status: code, body, headers, .. }) = error.downcast_ref() {
@@ -251,14 +254,8 @@ pub(crate) fn genai_error(
                 return network_error(endpoint, host, key, error);
             }
             match error.downcast_ref::<StreamTimeout>() {
-                Some(StreamTimeout::Headers) => {
-                    let why = format!("{host} takes the request and does not answer. {}.", connection_advice(endpoint));
-                    ProviderError { can_retry: false, ..ProviderError::new(ModelErrorKind::Unreachable, why) }
-                }
-                Some(StreamTimeout::Read) => ProviderError::new(
-                    ModelErrorKind::Cut,
-                    format!("{host} stopped sending its answer. Ask again, or continue from the partial answer."),
-                ),
+                Some(StreamTimeout::Headers) => silence_error(endpoint, host, limits),
+                Some(StreamTimeout::Read) => stall_error(host, limits),
                 None if error.downcast_ref::<std::string::FromUtf8Error>().is_some() => {
                     garbled("bytes that are no UTF-8")
                 }
@@ -300,6 +297,52 @@ pub(crate) fn genai_error(
             format!("{host} cannot be asked: {}.", shorten_message(&other.to_string(), key)),
         ),
     }
+}
+
+/// Returns the error of an answer that has another form than expected.
+pub(crate) fn unreadable_error(endpoint: &ModelEndpoint, host: &str, what: &str) -> ProviderError {
+    let wire = wire_name(endpoint.wire);
+    let why = format!("{host} answers with something that cannot be read ({what}). Is its wire “{wire}”?");
+    ProviderError::new(ModelErrorKind::Malformed, why)
+}
+
+/// Returns the error of an answer that exceeds a limit of size.
+pub(crate) fn excess_error(host: &str, over: &str) -> ProviderError {
+    ProviderError::new(ModelErrorKind::Malformed, format!("{host} sends {over}; the rest is left out."))
+}
+
+/// Returns the error of a request without any answer. It isn't tried again, because that would take as long.
+pub(crate) fn silence_error(endpoint: &ModelEndpoint, host: &str, limits: &ProviderTimeouts) -> ProviderError {
+    let seconds = limits.first_response_of(endpoint).as_secs_f64();
+    let (setting, other) = match endpoint.local {
+        true => ("first_byte_local", "restart the server"),
+        false => ("first_byte", "ask another provider"),
+    };
+    let why = format!(
+        "{host} takes the request and does not answer within {seconds} s. Raise watchdog.{setting} in config.yaml if \
+         its model is slow, or {other}."
+    );
+    ProviderError { can_retry: false, ..ProviderError::new(ModelErrorKind::Unreachable, why) }
+}
+
+/// Returns the error of an answer that stops coming.
+pub(crate) fn stall_error(host: &str, limits: &ProviderTimeouts) -> ProviderError {
+    let seconds = limits.stream_idle.as_secs_f64();
+    let why = format!(
+        "{host} stopped sending its answer for {seconds} s, the limit watchdog.silence in config.yaml. Ask again, or \
+         continue from the partial answer."
+    );
+    ProviderError::new(ModelErrorKind::Cut, why)
+}
+
+/// Returns the error of an answer that takes too long as a whole.
+pub(crate) fn late_error(host: &str, limits: &ProviderTimeouts) -> ProviderError {
+    let seconds = limits.whole_response.as_secs_f64();
+    let why = format!(
+        "{host} didn't finish within {seconds} s, the limit watchdog.call in config.yaml. Ask again, or continue from \
+         the partial answer."
+    );
+    ProviderError::new(ModelErrorKind::Cut, why)
 }
 
 /// Converts an error inside a stream, or in a response with a good status.

@@ -12,6 +12,7 @@ mod prices;
 mod provider_test;
 mod reasoning_tags;
 mod stream_collector;
+mod whole_answer;
 
 use agent::model_call::{
     ModelCallId, ModelCallLimits, ModelDelta, ModelEndpoint, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
@@ -94,6 +95,11 @@ impl Default for ProviderTimeouts {
 }
 
 impl ProviderTimeouts {
+    /// Returns the time limit for the first sign of an endpoint's answer.
+    fn first_response_of(&self, endpoint: &ModelEndpoint) -> Duration {
+        if endpoint.local { self.first_response_local } else { self.first_response }
+    }
+
     /// Returns these time limits with those that a request states.
     fn with_limits(self, limits: ModelCallLimits) -> ProviderTimeouts {
         let first = Duration::from_millis(limits.first_byte);

@@ -486,16 +486,19 @@ impl RunsState {
             }
             files.volumes.normalize_call(run.about.volume, &call.name, &mut call.arguments);
         }
+        let has_calls = !asked.is_empty() || !unreadable.is_empty();
         if !live.offers_tools {
-            let is_answered = !text.trim().is_empty() || (asked.is_empty() && unreadable.is_empty());
             (asked, unreadable) = (Vec::new(), Vec::new());
-            if !is_answered {
-                return self.on_unoffered_calls(turn, files, sync, workspace, id, (answer.spent, live));
-            }
         }
+        let done = asked.is_empty() && unreadable.is_empty();
+        let must_answer = has_calls || !(leading || is_program || memory_agents::is_memory_agent_run(run));
+        if done && must_answer && text.trim().is_empty() {
+            let why = if has_calls { repetition::UNOFFERED_CALLS_REASON } else { repetition::EMPTY_ANSWER_REASON };
+            return self.on_unusable_answer(turn, files, sync, workspace, id, (why, answer.spent, live));
+        }
+        run.unusable_answers = 0;
         let asked = tool_call_parser::assign_call_ids(asked, &mut run.used_call_ids);
         let took = u64::try_from(turn.now.ms_since(live.since)).ok();
-        let done = asked.is_empty() && unreadable.is_empty();
         let mut remark = None;
         if done {
             (text, remark) = self.format_agent_answer(turn, id, text);
@@ -563,9 +566,7 @@ impl RunsState {
             let words = format!("{prefix}{calls}. Send them again, as JSON.");
             let kind = StepKind::Error { message: words.clone(), recoverable: true };
             record.steps.push(new_step(turn, parents.clone(), kind));
-            if asked.is_empty() {
-                tell(words, &mut end, &mut record, turn);
-            }
+            tell(words, &mut end, &mut record, turn);
         }
         if dropped > 0 {
             let words = format!(
@@ -586,25 +587,24 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// Records that a model called tools although none was offered. It's asked again; then the run ends.
-    fn on_unoffered_calls(
+    /// Records why an answer can't be used. The model is asked again; then the run ends.
+    fn on_unusable_answer(
         &mut self,
         turn: &mut ApplyContext<'_>,
         files: &mut FilesState,
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        (spent, live): (CallUsage, &LiveModelCall),
+        (why, spent, live): (&str, CallUsage, &LiveModelCall),
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let kind = StepKind::Error { message: repetition::UNOFFERED_CALLS_REASON.to_owned(), recoverable: true };
-        let mut made = new_step(turn, run.last_step(), kind);
+        let mut made = new_step(turn, run.last_step(), StepKind::Error { message: why.to_owned(), recoverable: true });
         (made.spent, made.route, made.timestamp) = (Some(spent), Some(live.route.clone()), live.since.0);
         made.duration = u64::try_from(turn.now.ms_since(live.since)).ok();
         let record = RunRecord { steps: vec![made], ..RunRecord::default() };
-        run.unoffered_answers += 1;
-        if run.unoffered_answers >= repetition::MAX_UNOFFERED_ANSWERS {
-            run.unoffered_answers = 0; // when resumed, it's asked again
+        run.unusable_answers += 1;
+        if run.unusable_answers >= repetition::MAX_UNUSABLE_ANSWERS {
+            run.unusable_answers = 0; // when resumed, it's asked again
             return self.end_run(turn, files, sync, workspace, id, (RunEnding::Failed, record));
         }
         let batch = self.record_run(turn, sync, id, record);

@@ -219,8 +219,8 @@ pub struct AgentRun {
     pub(in crate::session) doc: Box<RunDoc>,
     pub(in crate::session) is_unsaved: bool,
     pub(in crate::session) next_call: u64,
-    /// Number of answers in a row that only called tools although none was offered.
-    pub(in crate::session) unoffered_answers: u8,
+    /// Number of answers in a row that were empty, or only called tools although none was offered.
+    pub(in crate::session) unusable_answers: u8,
     /// Providers that didn't answer in this turn, with the reasons.
     pub(in crate::session) failed_providers: Vec<(String, String)>,
     /// Call ids that have been used.
@@ -307,7 +307,7 @@ impl AgentRun {
             doc,
             is_unsaved: fresh,
             next_call: 0,
-            unoffered_answers: 0,
+            unusable_answers: 0,
             failed_providers: Vec::new(),
             used_call_ids: used,
             run_memory: RunMemory { recall, ..RunMemory::default() },

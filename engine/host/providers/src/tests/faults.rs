@@ -57,7 +57,12 @@ fn who_asks_for_patience_is_heard() {
     let updates = call(ask(WireProtocol::OpenAi, &server.address));
     let why = failure(&updates);
     assert_eq!((why.kind, server.asked().len()), (ModelErrorKind::RateLimited, 1));
-    assert!(why.why.contains("(429: Slow down)"), "{}", why.why);
+    assert!(why.why.contains("(429: Slow down). Wait 60 s, or ask another provider"), "{}", why.why);
+    for (header, words) in [("Retry-After: 3600", "Wait 60 min,"), ("retry-after-ms: 90000500", "Wait 26 h,")] {
+        let server = Server::new(vec![status(429, &format!("{header}\r\n"), "{}")]);
+        let updates = call(ask(WireProtocol::OpenAi, &server.address));
+        assert!(failure(&updates).why.contains(words), "{updates:?}");
+    }
 }
 
 #[test]
@@ -189,6 +194,63 @@ fn answers_without_end_are_bounded() {
     assert!(matches!(updates.last(), Some(ModelUpdate::Answer(_) | ModelUpdate::Failure(_))));
 }
 
+/// Answers what doesn't stream: the client then asks for a whole answer.
+fn no_stream() -> Reply {
+    status(200, "Content-Type: application/json\r\n", r#"{"choices": []}"#)
+}
+
+#[test]
+fn a_whole_answer_without_end_is_bounded() {
+    use std::io::Write;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = sent.clone();
+    let endless: Reply = Box::new(move |stream| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"choices\": \"";
+        let piece = [b'x'; 64 << 10];
+        let mut more = stream.write_all(head);
+        while more.is_ok() && count.load(Ordering::SeqCst) < 1 << 30 {
+            more = stream.write_all(&piece);
+            count.fetch_add(piece.len(), Ordering::SeqCst);
+        }
+    });
+    let server = Server::new(vec![no_stream(), endless]);
+    let updates = call(ask(WireProtocol::OpenAi, &server.address));
+    let why = failure(&updates);
+    assert_eq!((why.kind, server.asked().len()), (ModelErrorKind::Malformed, 2), "{why:?}");
+    assert!(why.why.contains("more than 8 MB"), "{}", why.why);
+    // What is beyond the limit is what the sockets hold.
+    assert!(sent.load(Ordering::SeqCst) < 64 << 20, "{sent:?}");
+
+    let error = status(400, "", &"too much ".repeat(1 << 20));
+    let updates = call(ask(WireProtocol::OpenAi, &Server::new(vec![no_stream(), error]).address));
+    assert!(failure(&updates).why.contains("refuses the request (400: too much"), "{updates:?}");
+}
+
+#[test]
+fn a_whole_answer_has_the_same_limits_of_time() {
+    let deaf: Reply = Box::new(|_| std::thread::sleep(Duration::from_secs(30)));
+    let stuck: Reply = Box::new(|stream| {
+        use std::io::Write;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
+        std::thread::sleep(Duration::from_secs(30));
+    });
+    let impatient = Duration::from_secs(2);
+    let table = [
+        (deaf, ProviderTimeouts { first_response_local: impatient, ..limits() }, "watchdog.first_byte_local"),
+        (stuck, ProviderTimeouts { stream_idle: impatient, ..limits() }, "watchdog.silence"),
+    ];
+    for (reply, timeouts, setting) in table {
+        let server = Server::new(vec![no_stream(), reply]);
+        let began = Instant::now();
+        let updates = all(&start(&ProviderClient::new(timeouts), ask(WireProtocol::OpenAi, &server.address)));
+        let why = &failure(&updates).why;
+        assert!(why.contains(setting) && why.contains(" 2 s"), "{why}");
+        assert!(began.elapsed() < Duration::from_secs(25), "{setting}");
+    }
+}
+
 #[test]
 fn a_call_is_stopped_at_once() {
     let middle = || stalls(&spoken(WireProtocol::OpenAi, &["As far as ", "this"], false), Duration::from_secs(20));
@@ -258,7 +320,8 @@ fn silence_has_an_end() {
     let deaf = Server::new(vec![Box::new(|_| std::thread::sleep(Duration::from_secs(20)))]);
     let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &deaf.address)));
     assert_eq!(failure(&updates).kind, ModelErrorKind::Unreachable);
-    assert!(failure(&updates).why.contains("takes the request and does not answer"), "{updates:?}");
+    let why = &failure(&updates).why;
+    assert!(why.contains("does not answer within 0.4 s. Raise watchdog.first_byte_local"), "{why}");
     let impatient = ProviderTimeouts { stream_idle: Duration::from_millis(400), ..limits() };
     let providers = ProviderClient::new(impatient);
     let stuck = Server::new(vec![stalls(&spoken(WireProtocol::OpenAi, &["I think"], false), Duration::from_secs(20))]);

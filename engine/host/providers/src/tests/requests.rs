@@ -337,6 +337,35 @@ fn a_server_that_does_not_stream_is_asked_for_a_whole_answer() {
 }
 
 #[test]
+fn a_whole_answer_is_asked_for_like_a_stream() {
+    let good = json!({"choices": [{"message": {"content": "So."}, "finish_reason": "stop"}]}).to_string();
+    let json = "Content-Type: application/json\r\n";
+    for (model, choice) in
+        [("small-model-high", None), ("gpt-5-mini", Some(agent::model_call::ToolCallChoice::Required))]
+    {
+        let server = Server::new(vec![status(200, json, &good)]);
+        let mut request = ask(WireProtocol::OpenAi, &server.address);
+        request.endpoint.model = model.to_owned();
+        (request.messages, request.tools, request.tool_choice) = (conversation(), vec![tool("read_file")], choice);
+        assert_eq!(answer(&call(request)).text, "So.");
+        let asked = server.asked();
+        let bodies: Vec<Value> = asked
+            .iter()
+            .map(|asked| {
+                let mut body: Value = serde_json::from_str(&asked.body).expect("JSON");
+                let fields = body.as_object_mut().expect("an object");
+                fields.retain(|name, _| name != "stream" && name != "stream_options");
+                body
+            })
+            .collect();
+        assert_eq!(bodies.len(), 2);
+        assert_eq!(bodies[0], bodies[1]);
+        assert_eq!(asked[0].header("authorization"), asked[1].header("authorization"));
+        assert_eq!(asked[0].line, asked[1].line);
+    }
+}
+
+#[test]
 fn answers_end_and_are_counted_in_other_ways() {
     let counted =
         json!({"choices": [{"index": 0, "delta": {}}], "usage": {"prompt_tokens": 40, "completion_tokens": 4}});
