@@ -99,7 +99,8 @@ pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArgumen
             let is_root = message == MessageId::SESSION_ROOT;
             let has_session = scene.handle.read(move |all| all.agents().sessions().any(|(id, _)| id == session))?;
             let find = move |_: &Session, one: &AgentSession| one.tree().get(message).is_some();
-            if !is_root && !(has_session && super::sessions::read_session(scene, session, find)?) {
+            let is_there = is_root || (has_session && super::sessions::read_session(scene, session, find)?);
+            if !is_there {
                 let why = format!("there is no message {word} in the session; `tracebook sessions` shows them");
                 return Err(CliError::usage(why));
             }
