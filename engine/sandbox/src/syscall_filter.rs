@@ -278,8 +278,8 @@ const LEGACY_METADATA_CALLS: &[i64] = &[];
 const UNKNOWN_CALLS: std::ops::Range<i64> = 424..480;
 
 /// Requests to devices and files that are harmless: sizes, flags of descriptors, copies between open files. Those of
-/// `userfaultfd` and `pagemap` tell the science kernel which of its own pages were written. They need descriptors that it
-/// opens before it's confined, and that nobody can open afterwards.
+/// `userfaultfd` and `pagemap` tell the science kernel which of its own pages were written. They need descriptors
+/// that it opens before it's confined, and that nobody can open afterwards.
 const ALLOWED_IOCTLS: &[u64] = &[
     0x5401,      // TCGETS
     0x802c_542a, // TCGETS2

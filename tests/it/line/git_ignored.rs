@@ -1,5 +1,5 @@
-//! What Git ignores and how it encodes, beside what the program says: rules in several folders, texts in other encodings
-//! than UTF-8, and the letters of conflicts.
+//! What Git ignores and how it encodes, beside what the program says: rules in several folders, texts in encodings
+//! other than UTF-8, and the letters of conflicts.
 
 use super::agents::house as agents_house;
 use super::git::{caller, git, know_user, run_in, with_remote};

@@ -1,5 +1,5 @@
-//! Files in Git LFS: whether one has the content that its pointer in the index names. No filter runs for that. And files
-//! in another encoding than UTF-8: whether one has the text that is in the index.
+//! Files in Git LFS: whether one has the content that its pointer in the index names. No filter runs for that. And
+//! files in another encoding than UTF-8: whether one has the text that is in the index.
 
 use crate::ENCODING;
 use crate::encodings::decode;

@@ -138,8 +138,8 @@ impl RepositoryFolder {
         Ok(RepositoryFolder { repository, prefix, top })
     }
 
-    /// Opens a repository as [`RepositoryFolder::open`] does, but none elsewhere that doesn't name this folder: a folder
-    /// of someone else could have an agent read any repository of this computer.
+    /// Opens a repository as [`RepositoryFolder::open`] does, but none elsewhere that doesn't name this folder: a
+    /// folder of someone else could have an agent read any repository of this computer.
     ///
     /// # Errors
     /// Returns those of [`RepositoryFolder::open`], and [`VcsError::Refused`] for such a repository.
