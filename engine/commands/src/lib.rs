@@ -1197,7 +1197,20 @@ command_table!(
         ],
         "Move or rename a note or a folder. Links to it are updated.",
     ),
-    NoteRemove = command_line_form("note.remove", "Delete a note", "rm", &[NOTE_ARGUMENT], "Move a note to the trash."),
+    NoteRemove = command_line_form(
+        "note.remove",
+        "Delete a note",
+        "rm",
+        &[
+            NOTE_ARGUMENT,
+            command_argument(
+                "if-version",
+                ArgumentForm::Value,
+                "only if the note still has this version, as `cat --json` prints it"
+            )
+        ],
+        "Move a note to the trash.",
+    ),
     WorkspaceTrash = command_line_form(
         "workspace.trash",
         "List the trash",
