@@ -15,8 +15,7 @@ use kernel_states::PAGE_BYTES;
 
 /// Version of the interface of `userfaultfd`.
 const UFFD_API: u64 = 0xaa;
-/// Without this flag only root may watch. It concerns faults that wait for an answer. With `UFFD_FEATURE_WP_ASYNC` none
-/// does, and writes by the kernel on behalf of the process, as by `read`, end the guard like all others.
+/// Writes by the kernel on behalf of the process aren't intercepted. Without this flag only root may watch.
 const UFFD_USER_MODE_ONLY: libc::c_int = 1;
 /// Feature: a write to a guarded page ends the guard and continues.
 const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
@@ -30,10 +29,10 @@ const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
 /// Flags of a scan: guard the pages that it lists; fail if a part of the range isn't watched.
 const PM_SCAN_WP_MATCHING: u64 = 1;
 const PM_SCAN_CHECK_WPASYNC: u64 = 2;
-/// Properties of pages. A page of the compiled pack's file was read and never written. Pages of the system's zeros may
-/// have been written: the system replaces pages by them that have become zero (`KSM`, or huge pages that it splits).
+/// Properties of pages. A page of the compiled pack's file, or of the system's zeros, was read and never written.
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
 const PAGE_IS_FILE: u64 = 1 << 2;
+const PAGE_IS_PFNZERO: u64 = 1 << 5;
 /// Number of ranges that one scan lists.
 const SCANNED_RANGES: usize = 1024;
 /// Maximum number of looks that a page which wasn't changed stays unguarded.
@@ -237,6 +236,7 @@ impl WriteWatch {
         let mut ranges = vec![ScannedRange::default(); SCANNED_RANGES];
         let (mut at, end) = (range.start as u64, range.end as u64);
         while at < end {
+            let unwritten = PAGE_IS_FILE | PAGE_IS_PFNZERO;
             let mut scan = PagemapScan {
                 size: size_of::<PagemapScan>() as u64,
                 flags,
@@ -246,8 +246,8 @@ impl WriteWatch {
                 ranges: ranges.as_mut_ptr().expose_provenance() as u64,
                 ranges_count: ranges.len() as u64,
                 max_pages: 0,
-                category_inverted: PAGE_IS_FILE,
-                category_mask: PAGE_IS_WRITTEN | PAGE_IS_FILE,
+                category_inverted: unwritten,
+                category_mask: PAGE_IS_WRITTEN | unwritten,
                 category_anyof_mask: 0,
                 return_mask: PAGE_IS_WRITTEN,
             };
@@ -280,199 +280,62 @@ fn request<T: Copy>(file: &OwnedFd, what: libc::Ioctl, with: &mut T) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Seek, Write};
 
-    /// Number of pages of the memory that most of these tests watch.
+    /// Number of pages of the memory that these tests watch.
     const PAGES: usize = 64;
-    const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-    /// Mapped memory, as the guest's is.
-    struct PageMemory {
-        start: *mut u8,
-        length: usize,
-        /// The first byte that is used.
-        first: usize,
-        pages: usize,
-    }
+    /// Memory that begins at a page, as the guest's does.
+    struct PageMemory(Vec<u8>);
 
     impl PageMemory {
-        /// Maps zeros.
-        fn new(pages: usize) -> PageMemory {
-            PageMemory::map(pages, pages * PAGE_BYTES, libc::MAP_ANONYMOUS, -1)
-        }
-
-        /// Maps a file as wasmtime maps the pack's: what is written stays in memory.
-        fn of_file(pages: usize, file: &File) -> PageMemory {
-            PageMemory::map(pages, pages * PAGE_BYTES, 0, file.as_raw_fd())
-        }
-
-        /// Maps ones, in huge pages where the system has them.
-        fn huge() -> PageMemory {
-            let pages = HUGE_PAGE_BYTES / PAGE_BYTES;
-            let mut memory = PageMemory::map(pages, 2 * HUGE_PAGE_BYTES, libc::MAP_ANONYMOUS, -1);
-            memory.first = memory.start.align_offset(HUGE_PAGE_BYTES);
-            memory.advise(0..pages, libc::MADV_HUGEPAGE);
-            memory.bytes().fill(1);
-            memory
-        }
-
-        fn map(pages: usize, length: usize, flags: libc::c_int, file: libc::c_int) -> PageMemory {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            #[allow(unsafe_code, reason = "std has no wrapper for mmap")]
-            // SAFETY: it's mapped where nothing is.
-            let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_PRIVATE | flags, file, 0) };
-            assert_ne!(start, libc::MAP_FAILED);
-            PageMemory { start: start.cast(), length, first: 0, pages }
-        }
-
-        fn advise(&mut self, pages: Range<usize>, advice: libc::c_int) {
-            let part = &mut self.bytes()[pages.start * PAGE_BYTES..pages.end * PAGE_BYTES];
-            #[allow(unsafe_code, reason = "std has no wrapper for madvise")]
-            // SAFETY: these tests give advice that changes no content.
-            let _ = unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), advice) }; // older ones don't know all
+        fn new() -> PageMemory {
+            PageMemory(vec![0; (PAGES + 1) * PAGE_BYTES])
         }
 
         fn bytes(&mut self) -> &mut [u8] {
-            #[allow(unsafe_code, reason = "the memory is mapped")]
-            // SAFETY: `length` bytes are mapped, of which these are a part, and are borrowed like the structure.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(self.start.add(self.first), self.pages * PAGE_BYTES) };
-            bytes
-        }
-
-        fn page(&mut self, page: usize) -> &mut [u8] {
-            &mut self.bytes()[page * PAGE_BYTES..][..PAGE_BYTES]
+            let skipped = self.0.as_ptr().align_offset(PAGE_BYTES);
+            &mut self.0[skipped..][..PAGES * PAGE_BYTES]
         }
 
         fn write(&mut self, page: usize) {
-            self.page(page)[7] ^= 1;
+            self.bytes()[page * PAGE_BYTES + 7] ^= 1;
         }
-    }
-
-    impl Drop for PageMemory {
-        fn drop(&mut self) {
-            #[allow(unsafe_code, reason = "std has no wrapper for munmap")]
-            // SAFETY: nothing borrows it any more.
-            let done = unsafe { libc::munmap(self.start.cast(), self.length) };
-            assert_eq!(done, 0);
-        }
-    }
-
-    /// Returns a watch that has begun, or `None` where this system can't watch.
-    fn watch(memory: &mut PageMemory) -> Option<WriteWatch> {
-        let Some(mut watch) = WriteWatch::open() else {
-            eprintln!("skipped: this system can't watch memory");
-            return None;
-        };
-        assert!(watch.begin(memory.bytes()));
-        assert_eq!(look(&mut watch, memory), Some(Vec::new()));
-        Some(watch)
-    }
-
-    fn look(watch: &mut WriteWatch, memory: &mut PageMemory) -> Option<Vec<usize>> {
-        watch.written(memory.bytes()).map(|written| pages(&written))
     }
 
     fn pages(written: &[Range<usize>]) -> Vec<usize> {
         written.iter().cloned().flatten().collect()
     }
 
-    fn sum(memory: &mut PageMemory) -> u64 {
-        memory.bytes().iter().map(|byte| u64::from(*byte)).sum()
-    }
-
     #[test]
     fn written_pages_are_listed_and_no_others() {
-        let mut memory = PageMemory::new(PAGES);
+        let Some(mut watch) = WriteWatch::open() else {
+            return eprintln!("skipped: this system can't watch memory");
+        };
+        let mut memory = PageMemory::new();
         (0..PAGES / 2).for_each(|page| memory.write(page));
-        let Some(mut watch) = watch(&mut memory) else { return };
-        // The upper half was never touched. Such pages may be listed once, when they are read first.
-        assert_eq!(sum(&mut memory), PAGES as u64 / 2);
-        let written = watch.written(memory.bytes()).expect("watched");
-        assert!(pages(&written).iter().all(|page| *page >= PAGES / 2));
-        watch.guard(&written, &[]);
-        assert_eq!(sum(&mut memory), PAGES as u64 / 2);
-        assert_eq!(look(&mut watch, &mut memory), Some(Vec::new()));
+        assert!(watch.begin(memory.bytes()));
+        assert_eq!(watch.written(memory.bytes()).map(|written| pages(&written)), Some(Vec::new()));
+        // The upper half was never touched, and reading is no change.
+        let sum: u64 = memory.bytes().iter().map(|byte| u64::from(*byte)).sum();
+        assert_eq!(sum, PAGES as u64 / 2);
+        assert_eq!(watch.written(memory.bytes()).map(|written| pages(&written)), Some(Vec::new()));
         for _ in 0..40 {
             [3, 4, 40].into_iter().for_each(|page| memory.write(page));
             let written = watch.written(memory.bytes()).expect("watched");
             assert_eq!(pages(&written), [3, 4, 40]);
             watch.guard(&written, &[3, 4, 40]);
         }
-        // They were written often, so they are guarded only after looks at which they are the same.
+        // They were written often, so they are guarded only after a look at which they are the same.
         let written = watch.written(memory.bytes()).expect("watched");
         assert_eq!(pages(&written), [3, 4, 40]);
-        let guarded = (0..MAX_PATIENCE).any(|_| {
-            let written = watch.written(memory.bytes()).expect("watched");
-            watch.guard(&written, &[]);
-            written.is_empty()
-        });
-        assert!(guarded);
+        watch.guard(&written, &[]);
+        assert_eq!(watch.written(memory.bytes()).map(|written| pages(&written)), Some(Vec::new()));
         memory.write(4);
         memory.write(63);
-        assert_eq!(look(&mut watch, &mut memory), Some(vec![4, 63]));
+        assert_eq!(watch.written(memory.bytes()).map(|written| pages(&written)), Some(vec![4, 63]));
         // Another memory isn't known.
-        assert_eq!(look(&mut watch, &mut PageMemory::new(PAGES)), None);
-        assert_eq!(look(&mut watch, &mut memory), None, "nor is this one any more");
-    }
-
-    #[test]
-    fn pages_that_become_zero_are_listed_after_the_system_shares_its_zeros() {
-        let mut memory = PageMemory::huge();
-        let Some(mut watch) = watch(&mut memory) else { return };
-        (10..13).for_each(|page| memory.page(page).fill(0));
-        memory.write(20);
-        assert_eq!(look(&mut watch, &mut memory), Some(vec![10, 11, 12, 20]));
-        // Splits the huge page, as the system does when memory is short.
-        memory.advise(100..101, libc::MADV_COLD);
-        assert_eq!(look(&mut watch, &mut memory), Some(vec![10, 11, 12, 20]));
-    }
-
-    #[test]
-    fn pages_of_a_file_are_listed_once_they_are_written() {
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(&[5; PAGES * PAGE_BYTES]).expect("written");
-        let mut memory = PageMemory::of_file(PAGES, &file);
-        [3, 4].into_iter().for_each(|page| memory.write(page));
-        assert_eq!(memory.page(9)[0], 5);
-        let Some(mut watch) = watch(&mut memory) else { return };
-        // One that was written before, one that was read, and one that wasn't touched.
-        [3, 9, 60].into_iter().for_each(|page| memory.write(page));
-        let written = watch.written(memory.bytes()).expect("watched");
-        assert_eq!(pages(&written), [3, 9, 60]);
-        watch.guard(&written, &[3, 9, 60]);
-        assert!(sum(&mut memory) > 0);
-        assert_eq!(look(&mut watch, &mut memory), Some(Vec::new()), "reading is no change");
-    }
-
-    #[test]
-    fn pages_that_the_system_fills_are_listed() {
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(&[7; 2 * PAGE_BYTES]).expect("written");
-        let mut memory = PageMemory::new(PAGES);
-        (0..PAGES / 2).for_each(|page| memory.write(page));
-        let Some(mut watch) = watch(&mut memory) else { return };
-        for page in [5, 40] {
-            file.rewind().expect("at the start");
-            file.read_exact(memory.page(page)).expect("read");
-        }
-        assert_eq!(look(&mut watch, &mut memory), Some(vec![5, 40]));
-    }
-
-    #[test]
-    fn memory_that_is_added_by_growing_is_listed() {
-        let mut memory = PageMemory::new(PAGES);
-        memory.pages = PAGES / 2;
-        let Some(mut watch) = watch(&mut memory) else { return };
-        memory.pages = PAGES;
-        memory.write(3);
-        memory.write(PAGES / 2 + 3);
-        let written = watch.written(memory.bytes()).expect("watched");
-        assert!(pages(&written).contains(&3));
-        assert!(pages(&written).contains(&(PAGES / 2 + 3)));
-        watch.guard(&written, &[3, (PAGES / 2 + 3) as u32]);
-        assert_eq!(look(&mut watch, &mut memory), Some(Vec::new()));
-        memory.write(PAGES - 1);
-        assert_eq!(look(&mut watch, &mut memory), Some(vec![PAGES - 1]));
+        assert_eq!(watch.written(PageMemory::new().bytes()), None);
+        assert_eq!(watch.written(memory.bytes()), None, "nor is this one any more");
     }
 
     #[test]
