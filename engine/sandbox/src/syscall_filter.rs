@@ -277,9 +277,7 @@ const LEGACY_METADATA_CALLS: &[i64] = &[];
 /// an older one. A filter couldn't inspect their arguments.
 const UNKNOWN_CALLS: std::ops::Range<i64> = 424..480;
 
-/// Requests to devices and files that are harmless: sizes, flags of descriptors, copies between open files. Those of
-/// `userfaultfd` and `pagemap` tell the science kernel which of its own pages were written. They need descriptors
-/// that it opens before it's confined, and that nobody can open afterwards.
+/// Requests to devices and files that are harmless: sizes, flags of descriptors, copies between open files.
 const ALLOWED_IOCTLS: &[u64] = &[
     0x5401,      // TCGETS
     0x802c_542a, // TCGETS2
@@ -294,9 +292,6 @@ const ALLOWED_IOCTLS: &[u64] = &[
     0x8008_6601, // FS_IOC_GETFLAGS
     0x801c_581f, // FS_IOC_FSGETXATTR
     0xc020_660b, // FS_IOC_FIEMAP
-    0xc020_aa00, // UFFDIO_REGISTER
-    0xc018_aa06, // UFFDIO_WRITEPROTECT
-    0xc060_6610, // PAGEMAP_SCAN
 ];
 
 /// What `fcntl` is used for. Not on the list: to have signals sent to others, leases, and notes of changes.

@@ -56,9 +56,8 @@ fn variables_of(
         Some(Vec::new())
     });
     let mut machine = pack.start(guest, &[], door, StopSwitch::default())?;
-    let (pages, fresh_bytes) = (folder.load(id)?, machine.memory().len());
-    let memory = machine.memory_mut(pages.memory_bytes())?;
-    pages.write_into(memory, fresh_bytes)?;
+    let memory = folder.load(id, machine.memory())?;
+    machine.memory_mut(memory.bytes.len())?[..memory.bytes.len()].copy_from_slice(&memory.bytes);
     let source = Value::from(COMPARE_SOURCE).to_string();
     // Runs in its own namespace, so its names aren't among the compared variables.
     let program = format!("exec(compile({source}, '<tracebook>', 'exec'), {{'__name__': '_tracebook_compare'}})");

@@ -21,12 +21,12 @@ use python::protocol::{
 use python::{CellSandbox, SandboxGrants};
 use serde_json::{Value, json};
 
+use crate::ScienceError;
 use crate::compare::print_comparison;
 use crate::machine::{
     DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
 };
 use crate::saver::{SaverTask, save_states};
-use crate::{ScienceError, WriteWatch};
 use kernel_states::{SavedMemory, StateFolder, StateRecord};
 
 /// Address space of the process. The guest's memory is reserved as a whole.
@@ -259,7 +259,6 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let watch = WriteWatch::open();
     CellSandbox::enter(reach);
     if let Some(file) = file.filter(|_| !can_grant_files()) {
         eprintln!(
@@ -277,7 +276,7 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
         let clock = clock.clone();
         std::thread::Builder::new().name("python".into()).stack_size(16 << 20).spawn(move || {
             let _alive = alive;
-            match ScienceKernel::start((pack, watch), &arguments, folders, outbox, &clock) {
+            match ScienceKernel::start(pack, &arguments, folders, outbox, &clock) {
                 Ok(mut kernel) => kernel.serve(&queue),
                 Err(why) => {
                     eprintln!("tracebook kernel: {why}");
@@ -427,10 +426,6 @@ struct ScienceKernel {
     machine: Machine,
     /// Memory as it was after the last completed cell.
     saved: SavedMemory,
-    /// Tells which pages cells write, where the system can.
-    watch: Option<WriteWatch>,
-    /// Whether the instance has the variables of no state, because one could be loaded only in part.
-    is_lost: bool,
     reply: Arc<Mutex<Option<Value>>>,
     saver: Option<Sender<SaverTask>>,
     saver_thread: Option<std::thread::JoinHandle<()>>,
@@ -441,7 +436,7 @@ struct ScienceKernel {
 
 impl ScienceKernel {
     fn start(
-        (pack, watch): (LoadedPack, Option<WriteWatch>),
+        pack: LoadedPack,
         arguments: &ScienceArguments,
         folders: Vec<GuestFolder>,
         outbox: &'static KernelOutbox,
@@ -495,8 +490,6 @@ impl ScienceKernel {
             clock: clock.clone(),
             machine,
             saved: SavedMemory::default(),
-            watch,
-            is_lost: false,
             reply,
             saver,
             saver_thread,
@@ -665,7 +658,7 @@ impl ScienceKernel {
 
     fn save(&mut self, cell: &CellRequest, execution: String, reply: &Value, parent: Value) {
         let begun = Instant::now();
-        let changes = self.take_changes();
+        let changes = self.saved.take_changes(self.machine.memory());
         let path_ms = begun.elapsed().as_secs_f64() * 1000.0;
         let names = |key: &str| {
             let names = reply[key].as_array().into_iter().flatten().filter_map(Value::as_str);

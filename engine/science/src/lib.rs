@@ -8,18 +8,10 @@ mod compare;
 mod interrupt;
 mod kernel;
 pub mod machine;
-#[cfg(not(target_os = "linux"))]
-mod no_write_watch;
 mod saver;
-#[cfg(target_os = "linux")]
-mod write_watch;
 
 pub use kernel::run_science_kernel;
 pub use machine::compile_installed;
-#[cfg(not(target_os = "linux"))]
-use no_write_watch::MissingWriteWatch as WriteWatch;
-#[cfg(target_os = "linux")]
-use write_watch::WriteWatch;
 
 use std::path::{Path, PathBuf};
 

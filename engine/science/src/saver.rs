@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use kernel_states::{
-    ChangedPages, PagePlace, ReplayPlan, StateError, StateFolder, StateHeads, StateMove, StateRecord, StoredPages,
+    ChangedPages, PagePlace, ReplayPlan, SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord,
     VisitedState,
 };
 use python::protocol::KernelOutbox;
@@ -31,10 +31,6 @@ pub(crate) enum SaverTask {
     Load {
         state: String,
         reply: Sender<Result<LoadedState, StateError>>,
-    },
-    /// Reads the pages of the last saved state again.
-    Reload {
-        reply: Sender<Result<StoredPages, StateError>>,
     },
     Move {
         to: StateMove,
@@ -63,8 +59,8 @@ pub(crate) enum SaverTask {
 /// A loaded state: its base memory and the cells to run again.
 pub(crate) struct LoadedState {
     pub(crate) plan: ReplayPlan,
-    /// Pages of the plan's base. `None`: a fresh kernel.
-    pub(crate) base: Option<StoredPages>,
+    /// Memory of the plan's base, without its fresh pages. `None`: a fresh kernel.
+    pub(crate) base: Option<SavedMemory>,
 }
 
 /// Result of a move between states.
@@ -121,16 +117,13 @@ pub(crate) fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, 
             }
             SaverTask::Load { state, reply } => {
                 let loaded = folder.replay_plan(&state).and_then(|plan| {
-                    let base = plan.base.as_ref().map(|base| folder.load(base)).transpose()?;
+                    let base = plan.base.as_ref().map(|base| folder.load_pages(base)).transpose()?;
                     Ok(LoadedState { plan, base })
                 });
                 if let Ok(LoadedState { base: Some(base), .. }) = &loaded {
-                    places = base.places().to_vec();
+                    places.clone_from(&base.places);
                 }
                 let _ = reply.send(loaded); // whoever asked may have ended
-            }
-            SaverTask::Reload { reply } => {
-                let _ = reply.send(folder.read_pages(&places)); // as above
             }
             SaverTask::Move { to, is_lasting, reply } => {
                 let _ = reply.send(move_heads(&mut folder, &to, is_lasting)); // as above

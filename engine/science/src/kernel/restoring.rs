@@ -4,7 +4,7 @@ use super::{ScienceKernel, start_machine};
 use crate::ScienceError;
 use crate::machine::GuestFolder;
 use crate::saver::{LoadedState, MovedState, SaverTask};
-use kernel_states::{ChangedPages, SavedMemory, StateError, StateHeads, StateMove, StateRecord, VisitedState};
+use kernel_states::{SavedMemory, StateError, StateHeads, StateMove, StateRecord, VisitedState};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -19,9 +19,7 @@ impl ScienceKernel {
         self.folders = self.granted.clone();
         self.restart_machine()?;
         self.forget_saved();
-        self.prepare()?;
-        self.is_lost = false;
-        Ok(())
+        self.prepare()
     }
 
     /// Replaces the instance by a new one that has run nothing.
@@ -33,32 +31,10 @@ impl ScienceKernel {
     /// Makes the instance, which has run nothing, the base that the next state is compared with.
     pub(super) fn forget_saved(&mut self) {
         self.saved = SavedMemory::of_fresh(self.machine.memory());
-        self.watch_writes();
         self.count = 0;
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::Adopt { places: self.saved.places.clone() }); // it has reported its end
         }
-    }
-
-    /// Begins to watch the instance's memory, which is as it was saved.
-    fn watch_writes(&mut self) {
-        let memory = self.machine.memory();
-        let is_watched = self.watch.as_mut().is_some_and(|watch| watch.begin(memory));
-        // A debug build checks by hashes what the system tells.
-        if !is_watched || cfg!(debug_assertions) {
-            self.saved.hash_fresh(memory);
-        }
-    }
-
-    /// Takes the pages that have changed since the last saved state.
-    pub(super) fn take_changes(&mut self) -> ChangedPages {
-        let memory = self.machine.memory();
-        let written = self.watch.as_mut().and_then(|watch| watch.written(memory));
-        let changes = self.saved.take_changes(memory, written.as_deref());
-        if let (Some(watch), Some(written)) = (&mut self.watch, &written) {
-            watch.guard(written, &changes.numbers);
-        }
-        changes
     }
 
     /// Restarts the instance with the memory of the last saved state.
@@ -68,12 +44,12 @@ impl ScienceKernel {
             self.forget_saved(); // no cell has run
             return self.prepare();
         }
-        self.write_memory()?;
-        self.continue_saved()
+        self.write_saved()
     }
 
-    /// Lets the guest continue in an instance into which the memory of the last saved state was written.
-    fn continue_saved(&mut self) -> Result<(), ScienceError> {
+    /// Writes the memory of the last saved state into an instance that has run nothing.
+    fn write_saved(&mut self) -> Result<(), ScienceError> {
+        self.write_memory()?;
         let mut reply = self.call_restored().unwrap_or_default();
         // Memory that an earlier version saved names none.
         let known = reply["folders"].as_array().filter(|known| known.len() <= MAX_KNOWN_FOLDERS);
@@ -108,17 +84,10 @@ impl ScienceKernel {
         });
     }
 
-    /// Writes the memory of the last saved state into an instance that has run nothing. Pages that haven't changed
-    /// since they were restored are read again.
     fn write_memory(&mut self) -> Result<(), ScienceError> {
-        let stored = match self.saved.needs_stored_pages() {
-            true => Some(self.ask_saver(|reply| SaverTask::Reload { reply })??),
-            false => None,
-        };
         let fresh_bytes = self.machine.memory().len();
         let memory = self.machine.memory_mut(self.saved.bytes.len())?;
-        self.saved.write_over(memory, fresh_bytes, stored.as_ref())?;
-        self.watch_writes();
+        self.saved.write_over(memory, fresh_bytes);
         Ok(())
     }
 
@@ -133,11 +102,8 @@ impl ScienceKernel {
     fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
         // If it can't be read, the current variables stay.
         let loaded = self.ask_saver(|reply| SaverTask::Load { state: state.to_owned(), reply })??;
-        self.is_lost = true;
         self.restart_machine()?;
-        self.begin_with_loaded(state, loaded)?;
-        self.is_lost = false;
-        Ok(())
+        self.begin_with_loaded(state, loaded)
     }
 
     /// Loads a state that is still being read into an instance that has run nothing.
@@ -154,12 +120,10 @@ impl ScienceKernel {
     fn begin_with_loaded(&mut self, state: &str, loaded: LoadedState) -> Result<(), ScienceError> {
         let LoadedState { plan, base } = loaded;
         match base {
-            Some(base) => {
-                let fresh_bytes = self.machine.memory().len();
-                let memory = self.machine.memory_mut(base.memory_bytes())?;
-                self.saved = base.write_into(memory, fresh_bytes)?;
-                self.watch_writes();
-                self.continue_saved()?;
+            Some(mut base) => {
+                base.mark_fresh(self.machine.memory()).map_err(|_| ScienceError::State(StateError::OtherPack))?;
+                self.saved = base;
+                self.write_saved()?;
             }
             None => {
                 self.forget_saved();
@@ -180,7 +144,7 @@ impl ScienceKernel {
         if !ran {
             return Err(ScienceError::State(StateError::LostLineage));
         }
-        let changes = self.take_changes();
+        let changes = self.saved.take_changes(self.machine.memory());
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::KeepAgain { changes, state: state.to_owned() }); // it has reported its end
         }
@@ -263,15 +227,7 @@ impl ScienceKernel {
             None => self.start_over(),
         };
         if let Err(why) = loaded {
-            let before = moved.before.current().map(ToOwned::to_owned);
             self.set_heads(moved.before);
-            if self.is_lost {
-                let back = match before {
-                    Some(before) => self.load_state(&before),
-                    None => self.start_over(),
-                };
-                back.or_else(|why| self.give_up_saved(&why))?;
-            }
             return Err(why);
         }
         self.count = self.lineage().last().map_or(0, |record| record.count);
@@ -304,7 +260,7 @@ impl ScienceKernel {
     }
 
     fn load_visited(&mut self, visited: &VisitedState) -> Result<(), ScienceError> {
-        if !visited.needs_load && !self.is_lost {
+        if !visited.needs_load {
             return Ok(());
         }
         match &visited.state {

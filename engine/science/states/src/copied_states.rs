@@ -221,7 +221,7 @@ mod tests {
         let fresh = vec![0; PAGES * PAGE_BYTES];
         let current = folder.heads().current().map(ToOwned::to_owned);
         let mut saved = match &current {
-            Some(current) => folder.load_whole(current, &fresh).expect("loaded"),
+            Some(current) => folder.load(current, &fresh).expect("loaded"),
             None => SavedMemory::of_fresh(&fresh),
         };
         let number = u32::try_from(page).expect("a page");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn memory(folder: &mut StateFolder, state: &str) -> Vec<u8> {
-        let bytes = folder.load_whole(state, &vec![0; PAGES * PAGE_BYTES]).expect("loaded").bytes;
+        let bytes = folder.load(state, &vec![0; PAGES * PAGE_BYTES]).expect("loaded").bytes;
         bytes.chunks_exact(PAGE_BYTES).map(|page| page[0]).collect()
     }
 

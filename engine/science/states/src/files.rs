@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};
-use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use zstd::zstd_safe;
 
 use crate::errors::StateError;
-use crate::page_hasher::PageHasher;
 use crate::pages::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES};
 use crate::records::{MAIN_BRANCH, StateHeads, StateRecord};
 
@@ -24,18 +22,13 @@ const SEGMENT_HEADER_BYTES: usize = 12;
 const MAX_SEGMENT_PAGES: usize = MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
 /// Number of pages that are compressed together. A state that needs one of them decompresses at most 128 kB for it.
 const FRAME_PAGES: usize = 32;
-/// Number of bytes of a segment's file that are read at once.
-const READ_BYTES: usize = 256 << 10;
 /// Maximum number of bytes per page that zstd adds to incompressible data.
 const MAX_PAGE_OVERHEAD_BYTES: usize = 64;
 /// Maximum size of a state's file, decompressed.
 pub(crate) const MAX_STATE_BYTES: usize = 64 << 20;
 /// Maximum size of the index, decompressed. The oldest thinned states are dropped first.
 pub(crate) const MAX_INDEX_BYTES: usize = 32 << 20;
-/// Compression level of zstd for pages. Levels below 1 are faster: memory with pandas and a data frame takes 17% more
-/// space than at level 1, and half the time to restore and to save.
-const PAGE_COMPRESSION_LEVEL: i32 = -5;
-/// Compression level of zstd for records.
+/// Compression level of zstd. Memory compresses to a third at any level, and level 1 is the fastest.
 const COMPRESSION_LEVEL: i32 = 1;
 
 pub(crate) type PageHash = [u8; HASH_BYTES];
@@ -329,7 +322,7 @@ pub(crate) fn write_segment(folder: &Path, pages: &[(PageHash, &[u8])]) -> Resul
     for (hash, _) in pages {
         bytes.extend_from_slice(hash);
     }
-    let mut compressor = zstd::bulk::Compressor::new(PAGE_COMPRESSION_LEVEL).map_err(fail)?;
+    let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL).map_err(fail)?;
     let mut frame = Vec::with_capacity(FRAME_PAGES * PAGE_BYTES);
     for part in pages.chunks(FRAME_PAGES) {
         frame.clear();
@@ -383,32 +376,12 @@ struct SegmentFrame {
     bytes: Range<usize>,
 }
 
-/// Memory to fill with consecutive pages of a segment.
-pub(crate) struct PageRun<'a> {
-    /// Index of the first page in the segment.
-    pub(crate) first: usize,
-    /// The memory, of whole pages.
-    pub(crate) to: &'a mut [u8],
-    /// Where the hashes of the pages go. Of pages beyond its end, none is computed.
-    pub(crate) hashes: &'a mut [Option<NonZeroU64>],
-}
-
-impl<'a> PageRun<'a> {
-    /// Splits it at a page of the segment, which isn't before its first one.
-    fn split_at(self, page: usize) -> (PageRun<'a>, PageRun<'a>) {
-        let count = (page - self.first).min(self.to.len() / PAGE_BYTES);
-        let (to, later) = self.to.split_at_mut(count * PAGE_BYTES);
-        let (hashes, later_hashes) = self.hashes.split_at_mut(count.min(self.hashes.len()));
-        let first = self.first + count;
-        (PageRun { first: self.first, to, hashes }, PageRun { first, to: later, hashes: later_hashes })
-    }
-}
-
 /// Task that decompresses pages of one frame into memory.
 pub(crate) struct FrameJob<'a> {
     segment: &'a Segment,
     frame: &'a SegmentFrame,
-    runs: Vec<PageRun<'a>>,
+    /// Index of each page in the frame, and the page of memory to write.
+    wanted: Vec<(usize, &'a mut [u8])>,
 }
 
 impl Segment {
@@ -434,25 +407,17 @@ impl Segment {
         (page == count).then_some(frames)
     }
 
-    /// Returns the tasks that decompress these pages, one for each frame.
-    pub(crate) fn jobs<'a>(&'a self, runs: Vec<PageRun<'a>>) -> Result<Vec<FrameJob<'a>>, StateError> {
-        let mut pieces: Vec<(usize, PageRun<'a>)> = Vec::new();
-        for mut run in runs {
-            while !run.to.is_empty() {
-                let number = self.frames.partition_point(|frame| frame.pages.end <= run.first);
-                let frame = self.frames.get(number).ok_or_else(|| damaged(&self.path))?;
-                let (piece, later) = run.split_at(frame.pages.end);
-                pieces.push((number, piece));
-                run = later;
-            }
-        }
-        pieces.sort_by_key(|(number, _)| *number);
+    /// Returns the tasks that decompress these pages: the page's index in the segment, and the memory to write.
+    pub(crate) fn jobs<'a>(&'a self, mut wanted: Vec<(usize, &'a mut [u8])>) -> Result<Vec<FrameJob<'a>>, StateError> {
+        wanted.sort_by_key(|(at, _)| *at);
         let mut jobs: Vec<FrameJob<'a>> = Vec::new();
-        for (number, piece) in pieces {
+        for (at, to) in wanted {
+            let number = self.frames.partition_point(|frame| frame.pages.end <= at);
             let frame = self.frames.get(number).ok_or_else(|| damaged(&self.path))?;
+            let place = at - frame.pages.start;
             match jobs.last_mut() {
-                Some(job) if std::ptr::eq(job.frame, frame) => job.runs.push(piece),
-                _ => jobs.push(FrameJob { segment: self, frame, runs: vec![piece] }),
+                Some(job) if job.frame.pages == frame.pages => job.wanted.push((place, to)),
+                _ => jobs.push(FrameJob { segment: self, frame, wanted: vec![(place, to)] }),
             }
         }
         Ok(jobs)
@@ -461,14 +426,14 @@ impl Segment {
     /// Decompresses each page and compares it with its hash, so that no page passes for another one later. A frame has
     /// at most `most_frame_pages` pages.
     pub(crate) fn check_pages(&self, most_frame_pages: usize) -> Result<(), StateError> {
-        let mut decoder = FrameDecoder::new(PageHasher::default())?;
+        let mut decoder = FrameDecoder::new()?;
         for frame in &self.frames {
             if frame.pages.len() > most_frame_pages {
                 return Err(damaged(&self.path));
             }
             let mut pages = vec![0; frame.pages.len() * PAGE_BYTES];
-            let runs = vec![PageRun { first: frame.pages.start, to: &mut pages, hashes: &mut [] }];
-            FrameJob { segment: self, frame, runs }.run(&mut decoder)?;
+            let wanted = pages.chunks_exact_mut(PAGE_BYTES).enumerate().collect();
+            FrameJob { segment: self, frame, wanted }.run(&mut decoder)?;
             let hashes = self.hashes.get(frame.pages.clone()).unwrap_or_default();
             if pages.chunks_exact(PAGE_BYTES).zip(hashes).any(|(page, hash)| page_hash(page) != *hash) {
                 return Err(damaged(&self.path));
@@ -480,8 +445,8 @@ impl Segment {
     /// Returns all pages, concatenated.
     pub(crate) fn pages(&self) -> Result<Vec<u8>, StateError> {
         let mut pages = vec![0; self.hashes.len() * PAGE_BYTES];
-        let jobs = self.jobs(vec![PageRun { first: 0, to: &mut pages, hashes: &mut [] }])?;
-        let mut decoder = FrameDecoder::new(PageHasher::default())?;
+        let jobs = self.jobs(pages.chunks_exact_mut(PAGE_BYTES).enumerate().collect())?;
+        let mut decoder = FrameDecoder::new()?;
         jobs.into_iter().try_for_each(|job| job.run(&mut decoder))?;
         Ok(pages)
     }
@@ -490,48 +455,32 @@ impl Segment {
 /// Decompresses frames one after the other.
 pub(crate) struct FrameDecoder {
     decompressor: zstd::bulk::Decompressor<'static>,
-    hasher: PageHasher,
     buffer: Vec<u8>,
 }
 
 impl FrameDecoder {
-    /// Returns a decoder that hashes pages with this hasher.
-    pub(crate) fn new(hasher: PageHasher) -> Result<FrameDecoder, StateError> {
+    pub(crate) fn new() -> Result<FrameDecoder, StateError> {
         let decompressor = zstd::bulk::Decompressor::new().map_err(StateError::Decompressor)?;
-        Ok(FrameDecoder { decompressor, hasher, buffer: Vec::new() })
+        Ok(FrameDecoder { decompressor, buffer: Vec::new() })
     }
 }
 
 impl FrameJob<'_> {
-    /// Decompresses the frame, and writes its pages into memory. They are hashed while they are in the processor's
-    /// cache.
-    pub(crate) fn run(mut self, decoder: &mut FrameDecoder) -> Result<(), StateError> {
-        let FrameDecoder { decompressor, hasher, buffer } = decoder;
+    /// Decompresses the frame, and copies its pages into memory.
+    pub(crate) fn run(self, decoder: &mut FrameDecoder) -> Result<(), StateError> {
+        let FrameDecoder { decompressor, buffer } = decoder;
         let length = self.frame.pages.len() * PAGE_BYTES;
+        buffer.resize(length, 0);
         let fail = || damaged(&self.segment.path);
         let body = self.segment.bytes.get(self.segment.body_start..).ok_or_else(fail)?;
         let compressed = body.get(self.frame.bytes.clone()).ok_or_else(fail)?;
-        // Writes at most the length of what it's given: the length in the frame isn't trusted.
-        let mut decompress = |to: &mut [u8]| match decompressor.decompress_to_buffer(compressed, to) {
-            Ok(read) if read == length => Ok(()),
-            Ok(_) | Err(_) => Err(fail()),
-        };
-        if let [run] = self.runs.as_mut_slice()
-            && run.to.len() == length
-        {
-            decompress(run.to)?;
-        } else {
-            buffer.resize(length, 0);
-            decompress(buffer)?;
-            for run in &mut self.runs {
-                let at = (run.first - self.frame.pages.start) * PAGE_BYTES;
-                run.to.copy_from_slice(buffer.get(at..at + run.to.len()).ok_or_else(fail)?);
-            }
+        // Writes at most the length of `buffer`: the length in the frame isn't trusted.
+        let read = decompressor.decompress_to_buffer(compressed, buffer.as_mut_slice()).map_err(|_| fail())?;
+        if read != length {
+            return Err(fail());
         }
-        for run in self.runs {
-            for (page, hash) in run.to.chunks_exact(PAGE_BYTES).zip(run.hashes) {
-                *hash = Some(hasher.hash(page));
-            }
+        for (at, to) in self.wanted {
+            to.copy_from_slice(buffer.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES).ok_or_else(fail)?);
         }
         Ok(())
     }
@@ -540,41 +489,15 @@ impl FrameJob<'_> {
 /// Reads a segment, and checks its hash.
 pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<Segment, StateError> {
     let path = folder.join("segments").join(name);
-    let (count, mut file, mut bytes) = open_segment(&path)?;
-    let most = SEGMENT_HEADER_BYTES + (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&bytes);
-    let length = file.metadata().map_or(0, |about| about.len() as usize).min(most);
-    bytes.reserve_exact(length + READ_BYTES);
-    // Each part is hashed while it's in the processor's cache.
-    loop {
-        let before = bytes.len();
-        bytes.resize(before + READ_BYTES, 0);
-        let read = match file.read(&mut bytes[before..]) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => None,
-            read => Some(read.map_err(|source| StateError::read(&path, source))?),
-        };
-        bytes.truncate(before + read.unwrap_or(0));
-        let Some(read) = read else { continue };
-        if read == 0 {
-            break;
-        }
-        if bytes.len() > most {
-            return Err(damaged(&path));
-        }
-        hasher.update(&bytes[before..]);
-    }
-    parse_hashed_segment(path, name, hasher.finalize(), bytes)
+    let (count, file, mut bytes) = open_segment(&path)?;
+    let most = (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|source| StateError::read(&path, source))?;
+    parse_segment(path, name, bytes)
 }
 
 /// Parses the bytes of a segment's file at this path, and checks that its hash is its name.
 pub(crate) fn parse_segment(path: PathBuf, name: &str, bytes: Vec<u8>) -> Result<Segment, StateError> {
-    let hash = blake3::hash(&bytes);
-    parse_hashed_segment(path, name, hash, bytes)
-}
-
-fn parse_hashed_segment(path: PathBuf, name: &str, hash: blake3::Hash, bytes: Vec<u8>) -> Result<Segment, StateError> {
-    if hash.to_hex()[..32] != *name {
+    if blake3::hash(&bytes).to_hex()[..32] != *name {
         return Err(damaged(&path));
     }
     let (count, _) = read_segment_header(&path, &bytes)?;
@@ -630,25 +553,13 @@ mod tests {
         // In any order, with one page twice.
         let wanted = [PAGES - 1, FRAME_PAGES - 1, 0, PAGES - 1];
         let mut places = vec![vec![0; PAGE_BYTES]; wanted.len()];
-        let page = |(first, to)| PageRun { first, to, hashes: &mut [] };
-        let to = wanted.iter().copied().zip(places.iter_mut().map(Vec::as_mut_slice)).map(page).collect();
+        let to = wanted.iter().copied().zip(places.iter_mut().map(Vec::as_mut_slice)).collect();
         let jobs = segment.jobs(to).expect("pages of it");
         assert_eq!(jobs.len(), 2, "the frame in the middle isn't needed");
-        let mut decoder = FrameDecoder::new(PageHasher::default()).expect("memory");
+        let mut decoder = FrameDecoder::new().expect("memory");
         jobs.into_iter().try_for_each(|job| job.run(&mut decoder)).expect("decompressed");
         assert!(wanted.iter().zip(&places).all(|(number, page)| *page == pages[*number]));
-        // Runs that begin and end within frames, and one that is a whole frame.
-        for (first, count) in [(FRAME_PAGES - 2, FRAME_PAGES + 4), (FRAME_PAGES, FRAME_PAGES), (3, PAGES - 3)] {
-            let (mut to, mut hashes) = (vec![0; count * PAGE_BYTES], vec![None; count]);
-            let jobs = segment.jobs(vec![PageRun { first, to: &mut to, hashes: &mut hashes }]).expect("pages of it");
-            jobs.into_iter().try_for_each(|job| job.run(&mut decoder)).expect("decompressed");
-            assert_eq!(to, pages[first..first + count].concat());
-            let hashed =
-                pages[first..].iter().zip(&hashes).all(|(page, hash)| *hash == Some(decoder.hasher.hash(page)));
-            assert!(hashed, "{count} pages from {first}");
-        }
-        let beyond = PageRun { first: PAGES - 1, to: &mut [0; 2 * PAGE_BYTES], hashes: &mut [] };
-        assert!(segment.jobs(vec![beyond]).is_err(), "a page that it doesn't have");
+        assert!(segment.jobs(vec![(PAGES, &mut [0; PAGE_BYTES])]).is_err(), "a page that it doesn't have");
     }
 
     #[test]

@@ -2,18 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::errors::StateError;
 use crate::files::{
-    self, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index, read_state, write_heads,
+    self, FrameDecoder, FrameJob, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index,
+    read_state, write_heads,
 };
 use crate::pages::{PAGE_BYTES, PagePlace};
 use crate::records::{StateHeads, StateRecord};
 use crate::retention::Tending;
-#[cfg(test)]
-use crate::saved_memory::SavedMemory;
-use crate::saved_memory::{ChangedPages, is_zero};
-use crate::stored_pages::{StoredPages, run_parallel};
+use crate::saved_memory::{ChangedPages, FreshIsLarger, SavedMemory, is_zero};
 
 /// Time that a kernel waits for another one that is ending.
 pub(crate) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -28,6 +27,8 @@ const MAX_UNINDEXED_STATES: usize = 64;
 /// Maximum number of states missing in the index when the kernel ends. Each is a file to read at the next start.
 const MAX_UNINDEXED_STATES_AT_END: usize = 8;
 
+/// Maximum number of threads that read a state.
+const MAX_READING_THREADS: usize = 4;
 /// Maximum number of times that compaction moves a page while the folder is open.
 const MAX_MOVES_OF_A_PAGE: usize = 1_000;
 
@@ -470,11 +471,22 @@ impl StateFolder {
         place
     }
 
-    /// Reads a state's pages.
+    /// Reads a state, with the pages of a fresh instance filled in.
     ///
     /// # Errors
     /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
-    pub fn load(&mut self, id: &str) -> Result<StoredPages, StateError> {
+    pub fn load(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, StateError> {
+        let mut memory = self.load_pages(id)?;
+        memory.fill_fresh(fresh).map_err(|FreshIsLarger| damaged(&self.folder.join("states").join(id)))?;
+        Ok(memory)
+    }
+
+    /// Reads a state's own pages. Pages that are the same as in a fresh instance are zeros. Call
+    /// [`SavedMemory::mark_fresh`] before using the result.
+    ///
+    /// # Errors
+    /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
+    pub fn load_pages(&mut self, id: &str) -> Result<SavedMemory, StateError> {
         if !self.kept.contains_key(id) {
             return Err(StateError::NoSuchState);
         }
@@ -483,36 +495,23 @@ impl StateFolder {
             return Err(StateError::OtherPack);
         }
         let places = self.places_of(&state);
-        let pages = self.read_pages(&places)?;
-        self.forget_unsaved();
-        Ok(pages)
-    }
-
-    /// Reads the pages of a memory that are at these places.
-    ///
-    /// # Errors
-    /// Returns an error if a segment can't be read or is damaged.
-    pub fn read_pages(&mut self, places: &[PagePlace]) -> Result<StoredPages, StateError> {
-        let numbers: BTreeSet<u32> = places
-            .iter()
-            .filter_map(|place| if let PagePlace::Segment(number, _) = place { Some(*number) } else { None })
-            .collect();
-        let open = |number, (): &mut ()| Ok((number, self.open_segment(number)?));
-        let segments = run_parallel(numbers.into_iter().collect(), || Ok(()), open)?;
-        for (number, segment) in &segments {
-            self.learn(*number, &segment.hashes);
+        let mut memory = SavedMemory::of_pages(vec![0; state.memory], places);
+        let mut wanted: BTreeMap<u32, Vec<(usize, &mut [u8])>> = BTreeMap::new();
+        for (place, page) in memory.places.iter().zip(memory.bytes.chunks_exact_mut(PAGE_BYTES)) {
+            if let PagePlace::Segment(segment, at) = place {
+                wanted.entry(*segment).or_default().push((*at as usize, page));
+            }
         }
-        Ok(StoredPages::new(places.to_vec(), segments.into_iter().collect()))
-    }
-
-    /// Reads a state, with the pages of a fresh instance filled in.
-    #[cfg(test)]
-    pub(crate) fn load_whole(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, StateError> {
-        let pages = self.load(id)?;
-        let mut bytes = fresh.to_vec();
-        bytes.resize(pages.memory_bytes().max(fresh.len()), 0);
-        let saved = pages.write_into(&mut bytes, fresh.len())?;
-        Ok(SavedMemory::of_pages(bytes, saved.places))
+        let numbers: Vec<u32> = wanted.keys().copied().collect();
+        let segments = run_parallel(numbers.clone(), || Ok(()), |number, ()| self.open_segment(number))?;
+        let jobs = segments.iter().zip(wanted.into_values()).map(|(segment, pages)| segment.jobs(pages));
+        let jobs: Vec<_> = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        run_parallel(jobs, FrameDecoder::new, FrameJob::run)?;
+        for (number, segment) in numbers.into_iter().zip(&segments) {
+            self.learn(number, &segment.hashes);
+        }
+        self.forget_unsaved();
+        Ok(memory)
     }
 
     fn open_segment(&self, number: u32) -> Result<Segment, StateError> {
@@ -633,6 +632,37 @@ impl StateFolder {
         self.kept.remove(id);
         Ok(())
     }
+}
+
+/// Runs tasks on a few threads, each with its own tool. The results are in the order of the tasks.
+fn run_parallel<T: Send, R: Send, Tool>(
+    tasks: Vec<T>,
+    new_tool: impl Fn() -> Result<Tool, StateError> + Sync,
+    work: impl Fn(T, &mut Tool) -> Result<R, StateError> + Sync,
+) -> Result<Vec<R>, StateError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_READING_THREADS).min(tasks.len());
+    let queue = Mutex::new(tasks.into_iter().enumerate());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        let (mut tool, mut done) = (new_tool()?, Vec::new());
+        while let Some((at, task)) = next() {
+            done.push((at, work(task, &mut tool)?));
+        }
+        Ok(done)
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut done = run()?;
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok::<_, StateError>(done)
+    })?;
+    done.sort_by_key(|(at, _)| *at);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 fn remove_file(path: &Path) -> Result<(), StateError> {

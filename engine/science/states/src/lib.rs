@@ -30,7 +30,6 @@ mod retention;
 mod saved_memory;
 mod shared_state;
 mod state_graph;
-mod stored_pages;
 mod visited_branch;
 mod withdrawn_files;
 
@@ -47,11 +46,10 @@ pub use pages::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, PagePlace};
 pub use received_state::{incoming_file, plan_receiving};
 pub use records::{MAIN_BRANCH, StateHeads, StateRecord, is_branch_name};
 pub use retention::thin_folder;
-pub use saved_memory::{ChangedPages, SavedMemory};
+pub use saved_memory::{ChangedPages, FreshIsLarger, SavedMemory};
 pub use shared_state::{
     MAX_ANNOUNCEMENT_BYTES, SharedState, SharedStateFile, announce_state, begin_sharing, end_sharing, offered_files,
 };
 pub use state_graph::{MAX_STATE_LANES, StateGraphRow, state_graph};
-pub use stored_pages::StoredPages;
 pub use visited_branch::VisitedState;
 pub use withdrawn_files::{WithdrawnFile, remove_withdrawn, withdrawn_files};

@@ -76,7 +76,7 @@ mod tests {
         let fresh = vec![0; PAGE_BYTES];
         let current = folder.heads().current().map(ToOwned::to_owned);
         let mut saved = match &current {
-            Some(current) => folder.load_whole(current, &fresh)?,
+            Some(current) => folder.load(current, &fresh)?,
             None => SavedMemory::of_fresh(&fresh),
         };
         let changes = ChangedPages { memory: PAGE_BYTES, numbers: vec![0], bytes: vec![byte; PAGE_BYTES] };

@@ -58,7 +58,7 @@ impl Devices {
     fn memory_of_two(&self) -> Vec<u8> {
         let mut folder = StateFolder::open(self.two.path(), PACK).expect("opened");
         let current = folder.heads().current().expect("a state").to_owned();
-        folder.load_whole(&current, &[]).expect("read").bytes
+        folder.load(&current, &[]).expect("read").bytes
     }
 }
 
@@ -67,11 +67,11 @@ fn save(folder: &Path, memory: &mut [u8], (page, byte): (usize, u8), count: u64)
     let mut states = StateFolder::open(folder, PACK).expect("opened");
     let current = states.heads().current().map(ToOwned::to_owned);
     let mut saved = match current {
-        Some(current) => states.load_whole(&current, &[]).expect("read"),
+        Some(current) => states.load(&current, &[]).expect("read"),
         None => SavedMemory::of_pages(vec![0; memory.len()], vec![PagePlace::Zero; PAGES]),
     };
     memory[page % PAGES * PAGE_BYTES..][..PAGE_BYTES].fill(byte);
-    let changes: ChangedPages = saved.take_changes(memory, None);
+    let changes: ChangedPages = saved.take_changes(memory);
     let record = StateRecord {
         cell: format!("cell {count}"),
         execution: format!("e{count}"),

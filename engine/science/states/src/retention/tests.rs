@@ -28,8 +28,8 @@ impl FakeKernel {
         FakeKernel {
             folder: StateFolder::open(path, PACK).expect("opened"),
             memory: fresh.clone(),
-            saved: SavedMemory::of_hashed_fresh(&fresh),
-            places: SavedMemory::of_hashed_fresh(&fresh).places,
+            saved: SavedMemory::of_fresh(&fresh),
+            places: SavedMemory::of_fresh(&fresh).places,
             fresh,
             model: BTreeMap::new(),
             rng: StdRng::seed_from_u64(seed),
@@ -39,10 +39,8 @@ impl FakeKernel {
 
     /// Simulates a cell that changes some pages.
     fn change(&mut self) -> (ChangedPages, StateRecord) {
-        let mut written = BTreeSet::from([self.rng.random_range(0..PAGES)]); // one may be written and not changed
         for _ in 0..self.rng.random_range(1..6) {
             let page = self.rng.random_range(0..PAGES);
-            written.insert(page);
             let bytes = &mut self.memory[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
             match self.rng.random_range(0..4) {
                 0 => bytes.fill(0),
@@ -57,9 +55,7 @@ impl FakeKernel {
             count: self.count,
             ..Default::default()
         };
-        let written: Vec<_> = written.into_iter().map(|page| page..page + 1).collect();
-        let written = self.rng.random_bool(0.5).then_some(written.as_slice());
-        let changes = self.saved.take_changes(&self.memory, written);
+        let changes = self.saved.take_changes(&self.memory);
         assert!(self.restored() == self.memory, "a change was missed");
         (changes, record)
     }
@@ -81,7 +77,7 @@ impl FakeKernel {
     fn load_current(&mut self) {
         let Some(id) = self.folder.heads().current().map(ToOwned::to_owned) else {
             // A fresh kernel.
-            self.saved = SavedMemory::of_hashed_fresh(&self.fresh);
+            self.saved = SavedMemory::of_fresh(&self.fresh);
             (self.places, self.memory) = (self.saved.places.clone(), self.fresh.clone());
             self.folder.forget_unsaved();
             return;
@@ -89,32 +85,26 @@ impl FakeKernel {
         let plan = self.folder.replay_plan(&id).expect("a plan");
         self.saved = match &plan.base {
             Some(base) => {
-                let pages = self.folder.load(base).expect("loaded");
-                let mut memory = self.fresh.clone();
-                memory.resize(pages.memory_bytes(), 0);
-                let mut saved = pages.write_into(&mut memory, self.fresh.len()).expect("written");
-                saved.hash_fresh(&memory);
-                assert!(memory == self.model[base], "the state {base} holds something else");
+                let mut saved = self.folder.load_pages(base).expect("loaded");
+                saved.mark_fresh(&self.fresh).expect("as large");
                 saved
             }
-            None => SavedMemory::of_hashed_fresh(&self.fresh),
+            None => SavedMemory::of_fresh(&self.fresh),
         };
         self.folder.forget_unsaved();
         self.places = self.saved.places.clone();
         self.memory = self.model[&id].clone(); // its cells have run again
         if !plan.cells.is_empty() {
-            let changes = self.saved.take_changes(&self.memory, None);
+            let changes = self.saved.take_changes(&self.memory);
             self.folder.keep_again(&mut self.places, &changes, &id).expect("kept again");
         }
         assert!(self.restored() == self.memory, "the state {id} holds something else");
     }
 
     /// The memory of an instance into which the saved memory was written.
-    fn restored(&mut self) -> Vec<u8> {
+    fn restored(&self) -> Vec<u8> {
         let mut memory = self.fresh.clone();
-        let needs_stored = self.saved.needs_stored_pages();
-        let stored = needs_stored.then(|| self.folder.read_pages(&self.places).expect("read"));
-        self.saved.write_over(&mut memory, self.fresh.len(), stored.as_ref()).expect("written");
+        self.saved.write_over(&mut memory, self.fresh.len());
         memory
     }
 
@@ -122,7 +112,7 @@ impl FakeKernel {
     fn check(&mut self) {
         let kept: Vec<String> = self.folder.kept.keys().cloned().collect();
         for id in kept {
-            let loaded = self.folder.load_whole(&id, &self.fresh).unwrap_or_else(|why| panic!("{id}: {why}"));
+            let loaded = self.folder.load(&id, &self.fresh).unwrap_or_else(|why| panic!("{id}: {why}"));
             assert!(loaded.bytes == self.model[&id], "the state {id} holds something else");
         }
     }
@@ -133,7 +123,7 @@ impl FakeKernel {
         drop(folder);
         let mut next = FakeKernel { model, count, ..FakeKernel::open(path, seed) };
         if let Some(id) = next.folder.heads().current().map(ToOwned::to_owned) {
-            next.saved = next.folder.load_whole(&id, &fresh).expect("the last state");
+            next.saved = next.folder.load(&id, &fresh).expect("the last state");
             next.places = next.saved.places.clone();
             next.memory = next.saved.bytes.clone();
             assert!(next.memory == next.model[&id], "the last state holds something else");
@@ -326,7 +316,7 @@ fn a_folder_in_use_is_left_alone() {
     assert!(matches!(thin_folder(dir.path(), 0), Err(StateError::InUse { .. })));
     let mut reader = StateFolder::open_for_reading(dir.path(), PACK).expect("opened");
     let id = kernel.folder.heads().current().expect("a state").to_owned();
-    assert!(reader.load_whole(&id, &kernel.fresh).expect("loaded").bytes == kernel.memory);
+    assert!(reader.load(&id, &kernel.fresh).expect("loaded").bytes == kernel.memory);
     let FakeKernel { folder, .. } = kernel;
     let before = folder.used_bytes();
     drop(folder);
@@ -389,7 +379,7 @@ fn damage_is_reported_and_never_taken_for_a_state() {
         assert!(listed.kept.len() + listed.damaged <= 15, "seed {seed}");
         let mut folder = StateFolder::open(dir.path(), PACK).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         for (id, memory) in &model {
-            if let Ok(loaded) = folder.load_whole(id, &fresh) {
+            if let Ok(loaded) = folder.load(id, &fresh) {
                 assert!(loaded.bytes == *memory, "seed {seed}: {id}");
             }
         }
@@ -401,17 +391,17 @@ fn damage_is_reported_and_never_taken_for_a_state() {
         folder.set_budget(1);
         while folder.tend(&mut []).unwrap_or(false) {}
         // A cell can run and be saved whatever is damaged.
-        let mut saved = SavedMemory::of_hashed_fresh(&fresh);
+        let mut saved = SavedMemory::of_fresh(&fresh);
         let mut memory = fresh.clone();
         memory[..100].fill(9);
-        let changes = saved.take_changes(&memory, None);
+        let changes = saved.take_changes(&memory);
         let fresh_heads = StateMove::Fresh.apply(folder.heads(), &|_| None).expect("fresh");
         folder.set_heads(fresh_heads).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         folder.forget_unsaved();
         let record = StateRecord { time: 99, ..StateRecord::default() };
         let record =
             folder.save(&mut saved.places, &changes, record).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        assert!(folder.load_whole(&record.state, &fresh).is_ok_and(|loaded| loaded.bytes == memory), "seed {seed}");
+        assert!(folder.load(&record.state, &fresh).is_ok_and(|loaded| loaded.bytes == memory), "seed {seed}");
     }
 }
 
@@ -453,10 +443,10 @@ fn forged_files_with_right_hashes_are_refused_in_no_time() {
         let forged = write_forged(dir.path(), &file);
         let began = std::time::Instant::now();
         let mut folder = StateFolder::open(dir.path(), PACK).expect("opened");
-        assert!(folder.load_whole(&forged, &fresh).is_err(), "forgery {number}");
+        assert!(folder.load(&forged, &fresh).is_err(), "forgery {number}");
         folder.set_budget(1);
         while folder.tend(&mut []).unwrap_or(false) {}
-        assert!(folder.load_whole(&id, &fresh).is_ok(), "forgery {number}");
+        assert!(folder.load(&id, &fresh).is_ok(), "forgery {number}");
         assert!(began.elapsed() < Duration::from_secs(20), "forgery {number}");
     }
     // Decompression bombs: 4 GB of zeros in a few bytes, as a state, as the index, and as a segment of one page.
@@ -476,13 +466,13 @@ fn forged_files_with_right_hashes_are_refused_in_no_time() {
     (file.segments, file.runs) = (vec![segment_name], vec![(0, 1, 0, 0)]);
     let forged = write_forged(dir.path(), &file);
     let mut folder = StateFolder::open(dir.path(), PACK).expect("opened");
-    assert!(matches!(folder.load_whole(name, &fresh), Err(StateError::Damaged { .. })));
-    assert!(matches!(folder.load_whole(&forged, &fresh), Err(StateError::Damaged { .. })));
-    assert!(folder.load_whole(&id, &fresh).is_ok());
+    assert!(matches!(folder.load(name, &fresh), Err(StateError::Damaged { .. })));
+    assert!(matches!(folder.load(&forged, &fresh), Err(StateError::Damaged { .. })));
+    assert!(folder.load(&id, &fresh).is_ok());
     // A segment whose file is huge, and one whose header claims to be.
     let huge = std::fs::File::create(dir.path().join("segments").join(name)).expect("made");
     huge.set_len(1 << 40).expect("sparse");
     (file.segments, file.runs) = (vec![name.to_owned()], vec![(0, 1, 0, 0)]);
     let forged = write_forged(dir.path(), &file);
-    assert!(matches!(folder.load_whole(&forged, &fresh), Err(StateError::Damaged { .. })));
+    assert!(matches!(folder.load(&forged, &fresh), Err(StateError::Damaged { .. })));
 }
