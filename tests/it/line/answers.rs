@@ -119,8 +119,9 @@ fn a_model_whose_calls_can_never_be_read_is_made_to_answer() {
         (words.to_owned(), Vec::new())
     };
     let house = house(&model(script), &[("a.md", "# A\n")]);
-    let said = house.run(&["ask", "read the note a"]).good().text();
-    assert!(said.contains("I can't read the note."), "{said}");
+    let said = house.run(&["ask", "read the note a"]).code(0);
+    assert!(said.text().contains("I can't read the note."), "{said:?}");
+    assert_eq!(said.err.matches("could not be read").count(), 4, "{said:?}");
     assert_eq!(count.load(Ordering::SeqCst), 5, "four attempts, and the answer");
 }
 
@@ -138,8 +139,9 @@ fn a_model_is_told_of_a_call_that_cannot_be_read_beside_a_good_one() {
         (words, Vec::new())
     };
     let house = house(&model(script), &[("a.md", "# Kale\n")]);
-    let said = house.run(&["ask", "read the notes"]).good().text();
-    assert!(said.contains("I know of both."), "{said}");
+    let said = house.run(&["ask", "read the notes"]).code(0);
+    assert!(said.text().contains("I know of both."), "{said:?}");
+    assert_eq!(said.err.matches("could not be read").count(), 1, "{said:?}");
 }
 
 #[test]
