@@ -23,8 +23,8 @@ use utoipa::{IntoParams, ToSchema};
 /// Maximum size in bytes of an attachment that is received, and the time that it may take.
 pub(crate) const MAX_RECEIVED_BYTES: usize = 32 << 20;
 pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
-/// What the command says if there's something with the name of a new file.
-const TAKEN_NAME: &str = "with that name already exists";
+/// What the command says if there's a file with the name of a new one.
+const TAKEN_NAME: &str = "a file with that name already exists";
 /// Number of bytes that are read and sent at once.
 const SENT_PART_BYTES: u64 = 1 << 20;
 

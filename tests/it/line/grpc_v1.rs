@@ -267,7 +267,8 @@ fn search_todos_and_events_over_grpc() {
         after = missed.text(1);
     }
     let lost = watch("0-1", 1).ok();
-    assert_eq!((lost.text(1), lost.text(2)), (String::new(), "GAP".to_owned()));
+    // Its id is the newest: a client continues after it.
+    assert!(!lost.text(1).is_empty() && lost.text(2) == "GAP", "{lost:?}");
     server.end();
 }
 
