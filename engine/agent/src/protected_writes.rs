@@ -15,7 +15,9 @@ pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Opt
     }
     let mut paths = WRITE_PATH_ARGUMENTS.iter().filter_map(|name| arguments.get(*name)?.as_str());
     // A note's extension may be left out.
-    let reason = |path: &str| guarded_reason(path).or_else(|| guarded_reason(&format!("{path}.md")));
+    let has_extension = |path: &str| path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    let as_note = |path: &str| (!has_extension(path)).then(|| guarded_reason(&format!("{path}.md"))).flatten();
+    let reason = |path: &str| guarded_reason(path).or_else(|| as_note(path));
     paths.find_map(|path| reason(path).map(|why| format!("{path} is not an ordinary file: {why}")))
 }
 
