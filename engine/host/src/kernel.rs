@@ -538,6 +538,9 @@ fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folde
 /// The end of a process's standard error, which may explain why it died.
 type LastWords = Arc<Mutex<String>>;
 
+/// How long the end of a dead process's errors is waited for.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Starts a kernel's process, with a thread that sends requests. Returns its standard output and the end of its errors.
 fn launch_process(
     mut command: Command,
@@ -569,12 +572,17 @@ fn launch_process(
 
 /// Returns why a process ended whose output has ended: it's dead, dying, or has closed its standard output, which
 /// counts as the end.
-fn exit_reason(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
+fn exit_reason(process: &Mutex<KernelProcess>, words: &LastWords) -> String {
     let child = process.lock().ok().and_then(|mut process| process.child.take());
     let status = child.map(|mut child| {
         end_process_group(&mut child);
         child.wait()
     });
+    // What it wrote at its end may still be read. A process that it left behind can hold the pipe open.
+    let end = Instant::now() + LAST_WORDS_TIMEOUT;
+    while Arc::strong_count(words) > 1 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let words = words.lock().map(|words| words.trim().to_owned()).unwrap_or_default();
     let why = match status {
         Some(Ok(status)) => format!("the kernel's process ended ({status}); the next run starts a new one"),
