@@ -316,8 +316,8 @@ pub(crate) fn assert_fast(what: &str, limit: Duration, mut attempt: impl FnMut()
     }
 }
 
-/// Runs a test, of this full name, once more in a process of its own, for what concerns a whole process. Returns whether
-/// this is that process.
+/// Runs a test, of this full name, once more in a process of its own, for what concerns a whole process. Returns
+/// whether this is that process.
 #[track_caller]
 pub(crate) fn is_alone(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
     const TEST_VARIABLE: &str = "TRACEBOOK_TEST_ALONE";

@@ -48,8 +48,8 @@ pub(super) fn window_on(workspace: &Path, prepare: impl FnOnce(&host::Driver)) -
     prepare(&driver);
     let mut harness = Harness::builder()
         .with_size(egui::vec2(1280.0, 800.0))
-        // What works in the background, such as a kernel that starts, has the window drawn until it's done: for long on a
-        // busy machine, but not endlessly.
+        // What works in the background, such as a kernel that starts, has the window drawn until it's done: for long on
+        // a busy machine, but not endlessly.
         .with_max_steps(20_000)
         // Notes may have any characters; a real window loads glyphs from the system that the bundled fonts lack.
         .allow_missing_glyphs()
@@ -79,7 +79,8 @@ pub(super) fn until(harness: &mut Driven, what: &str, done: impl FnMut(&mut Driv
     until_by_steps(harness, what, done, |harness| harness.step());
 }
 
-/// The same, where the window takes frames for shorter ones: what it shows for some seconds outlasts the wait for a disk.
+/// The same, where the window takes frames for shorter ones: what it shows for some seconds outlasts the wait for a
+/// disk.
 pub(super) fn until_slowly(harness: &mut Driven, what: &str, done: impl FnMut(&mut Driven) -> bool) {
     until_by_steps(harness, what, done, |harness| step_taking(harness, 0.02));
 }
