@@ -217,7 +217,7 @@ fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
         // The swapping ends with a failed check, too: the scope waits for its thread.
         let _stop = StopOnDrop(&stop);
         let begun = Instant::now();
-        let time = Duration::from_secs(if is_nightly() { 60 } else { 6 });
+        let time = Duration::from_secs(if is_nightly() { 60 } else { 20 });
         let mut round = 0;
         while begun.elapsed() < time {
             round += 1;

@@ -324,6 +324,7 @@ fn text_appears_while_the_cell_runs() {
     let mut kernel = Kernel::start();
     // It runs for longer than any message is waited for.
     let id = kernel.execute("import time\nprint('now', end='')\ntime.sleep(600)");
+    let start = Instant::now();
     let message = loop {
         let message = kernel.message();
         if message["header"]["msg_type"] == "stream" {
@@ -332,6 +333,7 @@ fn text_appears_while_the_cell_runs() {
     };
     assert_eq!(message["content"]["text"], "now");
     assert_eq!(message["parent_header"]["msg_id"], *id);
+    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

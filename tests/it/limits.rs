@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The maximum duration of a command on text beyond the limits, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(20);
 const GOOD: &str = "---\ntags: [fine]\n---\n# Good\n\nWords with [[Other]].\n";
 
 /// Front matter that took exponential time, overflowed the stack, or expands.
@@ -161,7 +161,7 @@ fn cells_beyond_the_limits_are_kept_and_end_no_process() {
     assert!(run.code > 0, "{run:?}");
     assert_eq!(house.cat("Cells.md"), format!("x\n\n{text}").as_bytes());
     assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
-    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < 3 * LONGEST, "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn agents_plans_and_memory_beyond_the_limits_do_not_stop_a_command() {
         let done = house.run(words);
         assert!((0..=2).contains(&done.code), "{words:?}: {done:?}");
     }
-    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < 3 * LONGEST, "{:?}", begun.elapsed());
     assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
 }
 

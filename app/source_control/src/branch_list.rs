@@ -4,7 +4,7 @@ use super::form_request::FormRequest;
 use super::{PageScene, begin, note_line, section};
 use eframe::egui;
 use egui::{Ui, vec2};
-use host::source_control::{BranchInfo, GitRequest, SourceControl};
+use host::source_control::{BranchInfo, GitRequest};
 use notebook::actions::PageAction;
 use ui::icons;
 use ui::menus::{menu_item, menu_separator};
@@ -17,18 +17,7 @@ use ui::widgets::text_button;
 pub(crate) struct NewTag {
     name: String,
     message: String,
-    has_focus: bool,
-    request: FormRequest,
-}
-
-impl NewTag {
-    /// Follows the form's request. Returns whether it succeeded, once it has ended.
-    pub(crate) fn take_outcome(&mut self, ui: &Ui, source: &SourceControl) -> Option<bool> {
-        let outcome = self.request.take_outcome(ui, source)?;
-        // The name is typed again.
-        self.has_focus = false;
-        Some(outcome)
-    }
+    pub(crate) request: FormRequest,
 }
 
 /// Draws the lists.
@@ -106,7 +95,7 @@ fn tag_form(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewTag>, action
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
         let name = text_field(ui, &mut typed.name, "Name of the tag", 140.0);
-        if !std::mem::replace(&mut typed.has_focus, true) {
+        if !std::mem::replace(&mut typed.request.has_focus, true) {
             name.request_focus();
         }
         if name.changed() {

@@ -4,7 +4,7 @@ use super::form_request::FormRequest;
 use super::{PageScene, begin, branch_label, branch_name};
 use eframe::egui;
 use egui::{Align, Layout, Ui, vec2};
-use host::source_control::{GitRequest, SourceControl};
+use host::source_control::GitRequest;
 use notebook::actions::PageAction;
 use ui::icons;
 use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
@@ -18,18 +18,7 @@ const MAX_LISTED_BRANCHES: usize = 40;
 #[derive(Default)]
 pub(crate) struct NewBranch {
     name: String,
-    has_focus: bool,
-    request: FormRequest,
-}
-
-impl NewBranch {
-    /// Follows the form's request. Returns whether it succeeded, once it has ended.
-    pub(crate) fn take_outcome(&mut self, ui: &Ui, source: &SourceControl) -> Option<bool> {
-        let outcome = self.request.take_outcome(ui, source)?;
-        // The name is typed again.
-        self.has_focus = false;
-        Some(outcome)
-    }
+    pub(crate) request: FormRequest,
 }
 
 /// Draws the row.
@@ -94,7 +83,7 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
             .margin(egui::Margin::symmetric(8, 6))
             .desired_width(200.0_f32.min(ui.available_width() * 0.5));
         let response = ui.add(field).accessible_name("Name of the new branch");
-        if !std::mem::replace(&mut typed.has_focus, true) {
+        if !std::mem::replace(&mut typed.request.has_focus, true) {
             response.request_focus();
         }
         if response.changed() {

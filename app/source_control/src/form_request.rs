@@ -14,6 +14,8 @@ pub(crate) struct FormRequest {
     /// Number of the frame in which it was sent, until it has ended.
     sent: Option<u64>,
     error: Option<String>,
+    /// Whether the name's field has been given the keyboard.
+    pub(crate) has_focus: bool,
 }
 
 impl FormRequest {
@@ -40,6 +42,8 @@ impl FormRequest {
         }
         self.sent = None;
         let report = source.report()?;
+        // The name is typed again.
+        self.has_focus = false;
         if report.is_error {
             self.error = Some(report.text);
         }

@@ -209,8 +209,8 @@ impl SourceControlPage {
 
     /// Closes the form whose branch or tag was created. Returns whether Git has just refused one.
     fn keep_refused_forms(&mut self, ui: &Ui, source: &SourceControl) -> bool {
-        let branch = self.new_branch.as_mut().and_then(|form| form.take_outcome(ui, source));
-        let tag = self.new_tag.as_mut().and_then(|form| form.take_outcome(ui, source));
+        let branch = self.new_branch.as_mut().and_then(|form| form.request.take_outcome(ui, source));
+        let tag = self.new_tag.as_mut().and_then(|form| form.request.take_outcome(ui, source));
         if branch == Some(true) {
             self.new_branch = None;
         }

@@ -178,13 +178,13 @@ fn idle_connections_and_half_sent_heads_keep_nobody_out() {
     // A client that keeps sending a little at a time.
     let mut slow = attacked.connect();
     slow.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
-    until("all of them are closed", Duration::from_secs(60), || {
+    until("all of them are closed", Duration::from_secs(30), || {
         let _ = slow.write_all(b"X-Slow: 1\r\n");
         idle.iter_mut().chain(&mut half).chain(&mut silent).all(is_closed) && is_closed(&mut slow)
     });
     assert!(begun.elapsed() > Duration::from_secs(5), "an honest one has its time");
     attacked.honest("after");
-    until("it is said", Duration::from_secs(60), || attacked.log().contains("closed without having proven a key"));
+    until("it is said", Duration::from_secs(15), || attacked.log().contains("closed without having proven a key"));
     // Meanwhile other clients keep connecting.
     let (stop, port) = (std::sync::atomic::AtomicBool::new(false), attacked.port);
     std::thread::scope(|scope| {

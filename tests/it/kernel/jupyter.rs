@@ -8,6 +8,7 @@ use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// The Python with ipykernel, or `None` if there is none.
 fn python() -> Option<PathBuf> {
@@ -225,11 +226,13 @@ fn it_is_asked_stopped_and_ended() {
     kernel.send("frame_rows_request", json!({"frame": "gone", "first": 0}));
     assert_eq!(kernel.until("frame_rows_reply"), json!({"status": "ok", "frame": null}));
     // An interrupt stops a running cell.
+    let begun = Instant::now();
     let id = kernel.execute("print('on')\nimport time\nwhile True: time.sleep(0.01)");
     kernel.until("stream");
     kernel.send("interrupt_request", json!({}));
     let told = kernel.told(&id);
     assert!(told.iter().any(|(kind, content)| kind == "error" && content["ename"] == "KeyboardInterrupt"), "{told:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
     let id = kernel.execute("name = 1; 'still here'");
     assert!(kernel.told(&id).iter().any(|(_, content)| content["data"]["text/plain"] == "'still here'"));
     // The kernel process dies.

@@ -510,8 +510,10 @@ fn leave_nothing(kind: EngineKind) {
     let house = house(&model(script), &[("a.md", "# A\n")]);
     use_socket(&house, &engine.socket());
     let mut stopped = ask_and_hold(&house, &engine, &turns);
+    let begun = Instant::now();
     house.run(&["runs", "last", "--stop"]).good();
     until("nothing is left of the stopped run", || engine.containers().is_empty() && engine.processes().is_empty());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(stopped.wait().expect("ended").code(), Some(1));
     // Killed, it can't tidy up; the next command does.
     let mut killed = ask_and_hold(&house, &engine, &turns);

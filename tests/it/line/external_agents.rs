@@ -6,6 +6,7 @@ use crate::program::{House, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// A house with the scripted agent under the name `mine`.
 pub(super) fn house() -> House {
@@ -236,8 +237,10 @@ fn stopping_a_run_ends_its_program_and_what_it_started() {
         !stat.is_empty() && !stat.contains(") Z ")
     };
     assert!(text.split(' ').all(is_alive), "{text}");
+    let begun = Instant::now();
     house.run(&["runs", "last", "--stop"]).good();
     until("all of it has ended", || !text.split(' ').any(is_alive));
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(asked.wait().expect("ended").code(), Some(1));
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "stopped");
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The maximum duration with such a text, on a busy machine and without optimization.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(20);
 
 fn paste(window: &mut Driven, text: &str) {
     window.event(egui::Event::Paste(text.to_owned()));
@@ -97,5 +97,5 @@ fn cells_and_formulas_beyond_the_limits_are_shown_and_edited() {
     until(&mut window, "it is in the file", |_| bench.file("One.md") == whole.replacen("Top.", "Top. Typed.", 1));
     press(&mut window, CTRL, Key::End);
     type_text(&mut window, "x");
-    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < 3 * LONGEST, "{:?}", begun.elapsed());
 }

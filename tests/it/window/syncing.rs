@@ -329,7 +329,7 @@ fn others_at_a_note_are_seen_until_they_go() {
     house.stop();
     let begun = Instant::now();
     until(&mut one, "they are lost", |window| window.query_by_label(&here).is_none());
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
 /// A process of the second device, without a window. Killed on drop.
