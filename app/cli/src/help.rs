@@ -199,7 +199,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
                 ["restore ~/backup-1 --workspace ~/w", "restore ~/backup-1"],
             ),
             entry("update", "Look for a newer version", ["update --check", "update --check --json"]),
-            entry("bench", "Run benchmarks", ["bench typing", "bench start --json"]),
+            entry("bench", "Run benchmarks", ["bench edit", "bench open --json"]),
             entry(
                 "screenshots",
                 "Make pictures of the window",
@@ -326,6 +326,12 @@ mod tests {
                     .collect();
                 if let Err(error) = crate::parse::parse(&words) {
                     panic!("{example}: {error}");
+                }
+                if entry.name == "bench" {
+                    let line =
+                        COMMANDS.iter().filter_map(|command| command.line.as_ref()).find(|line| line.name == "bench");
+                    let what = line.and_then(|line| line.args.first()).expect("what is measured").help;
+                    assert!(what.split([' ', ',']).any(|known| known == words[1]), "{example}");
                 }
             }
         }
