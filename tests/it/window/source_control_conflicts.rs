@@ -73,8 +73,10 @@ fn a_merge_is_resolved_side_by_side() {
 
     // A choice for a text that another program has changed since is refused.
     let edited = format!("{kept}typed elsewhere\n");
+    // The click is taken in the next frame, so the page can't have read the file again before.
+    window.get_by_label("Keep theirs in conflict 1 of One.md").click();
     std::fs::write(bench.notes().join("One.md"), &edited).expect("written");
-    click(&mut window, "Keep theirs in conflict 1 of One.md");
+    window.run();
     wait(&mut window, "One.md has changed meanwhile, so nothing was done. Look at its conflicts again.");
     assert_eq!(bench.file("One.md"), edited);
     until(&mut window, "the note has it", |window| text(window).is_some_and(|text| text.contains("typed elsewhere")));
