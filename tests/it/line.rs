@@ -33,6 +33,7 @@ mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
 mod git_heads;
+mod git_history_merge;
 #[cfg(unix)]
 mod git_hostile;
 #[cfg(unix)]

@@ -47,7 +47,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (1, "user_files", &["store"]),
     (2, "agent", &["guarded", "store", "system", "text"]),
     (2, "collection", &["store", "text"]),
-    (2, "git_program", &["store", "user_files", "vcs"]),
+    (2, "git_program", &["store", "text", "user_files", "vcs"]),
     (2, "github", &["store", "text", "user_files", "vcs"]),
     (2, "hub", &["peers", "store"]),
     (2, "jupyter", &["store", "text"]),

@@ -155,7 +155,7 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
     let (folder, mut args) = (place.folder.clone(), place.args.clone());
     if !args.with_outputs {
         let streams: GitStreams<'_> = (&mut *scene.out, &mut *scene.errors, scene.own);
-        let done = run_in_folder(&folder, &args, scene.json, streams);
+        let done = run_in_folder((&folder, &workspace), &args, scene.json, streams);
         let code = done.map_err(|error| place.explain(error))?;
         record_heads(&workspace, &folder, &args);
         return Ok(code);
@@ -167,7 +167,7 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
         git_program::run(&folder, &GitOperation::Add { files: changed }, GitCaller::User, &mut |_| {}, &|| false)?;
     }
     let streams: GitStreams<'_> = (&mut *scene.out, &mut *scene.errors, scene.own);
-    let done = run_in_folder(&folder, &args, scene.json, streams);
+    let done = run_in_folder((&folder, &workspace), &args, scene.json, streams);
     let code = done.map_err(|error| place.explain(error))?;
     record_heads(&workspace, &folder, &args);
     Ok(code)
@@ -227,9 +227,9 @@ pub(super) fn clone_target(args: &GitArguments, here: &Path) -> Result<PathBuf, 
     Ok(host::fs::copy::absolute_path(here, folder))
 }
 
-/// Runs `git` in a folder.
+/// Runs `git` in a folder that this workspace may have as a volume.
 pub(super) fn run_in_folder(
-    folder: &Path,
+    (folder, workspace): (&Path, &Path),
     args: &GitArguments,
     json: bool,
     (out, errors, own): GitStreams<'_>,
@@ -316,7 +316,9 @@ pub(super) fn run_in_folder(
     };
     let mut said = String::new();
     for operation in operations(folder, args)? {
-        let printed = match git_program::run(folder, &operation, GitCaller::User, &mut progress, &|| false) {
+        let place = (folder, workspace);
+        let printed = match git_program::run_in_workspace(place, &operation, GitCaller::User, &mut progress, &|| false)
+        {
             Err(GitProgramError::NotInstalled) if github_folder::can_clone(&operation, first) => {
                 return github_folder::clone(&clone_target(args, folder)?, args, json, shows_progress, out);
             }

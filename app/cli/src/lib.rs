@@ -483,7 +483,7 @@ fn run_command_line(
                 git_read_only::refuse_in_read_only_volume(&folder, &place.folder, &place.args)?;
                 let mut errors = std::io::stderr();
                 let streams: git_commands::GitStreams<'_> = (&mut out, &mut errors, true);
-                let done = git_commands::run_in_folder(&place.folder, &place.args, json, streams);
+                let done = git_commands::run_in_folder((&place.folder, &folder), &place.args, json, streams);
                 let code = done.map_err(|error| place.explain(error))?;
                 git_commands::record_heads(&folder, &place.folder, &place.args);
                 let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };

@@ -34,5 +34,6 @@ pub mod time_zone;
 pub mod undo;
 pub mod unified_diff;
 pub mod untrusted_text;
+pub mod version_merge;
 pub mod widget;
 pub mod yaml_edit;

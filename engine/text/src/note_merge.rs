@@ -3,6 +3,7 @@
 
 use crate::markdown;
 use imara_diff::{Algorithm, Diff, InternedInput};
+use std::collections::HashMap;
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -79,6 +80,30 @@ fn are_in_conflict(one: &PartChange<'_>, other: &PartChange<'_>) -> bool {
     let is_beside_deletion =
         first.is_insertion() && second.is_deletion() || first.is_deletion() && second.is_insertion();
     is_beside_deletion || first.grows() && second.grows()
+}
+
+/// Returns whether a part with words is in a merge more often than in either version. Both may have got it in other
+/// ways, and a comparison of texts doesn't see that it's one.
+pub(crate) fn has_repetition(merged: &str, ours: &str, theirs: &str) -> bool {
+    let (ours, theirs) = (count_parts(ours), count_parts(theirs));
+    let most = |part: &str| ours.get(part).max(theirs.get(part)).copied().unwrap_or(0);
+    count_parts(merged).into_iter().any(|(part, count)| part.contains(char::is_alphanumeric) && count > most(part))
+}
+
+/// Returns whether a version is again as the base at a place that a version between them has changed.
+pub(crate) fn takes_back(base: &str, between: &str, version: &str) -> bool {
+    let (base, between, version) = (split_into_parts(base), split_into_parts(between), split_into_parts(version));
+    let (earlier, all) = (changes(&base, &between), changes(&base, &version));
+    let touch = |one: &Range<usize>, other: &Range<usize>| one.start <= other.end && other.start <= one.end;
+    earlier.iter().any(|change| !all.iter().any(|other| touch(&change.base, &other.base)))
+}
+
+fn count_parts(text: &str) -> HashMap<&str, usize> {
+    let mut counts = HashMap::new();
+    for part in split_into_parts(text) {
+        *counts.entry(part.trim()).or_default() += 1;
+    }
+    counts
 }
 
 /// Returns how a version differs from the common one, in order.

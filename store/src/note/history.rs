@@ -59,15 +59,18 @@ pub struct AuthoredPassage {
 impl NotePast {
     /// Returns the note's heads after the first `count` changes.
     pub fn heads_after(&self, count: usize) -> Vec<ChangeHash> {
-        let shown = &self.moments[..count.min(self.moments.len())];
-        let mut last = vec![true; shown.len()];
-        for parent in shown.iter().flat_map(|moment| &moment.parents) {
-            if let Some(is) = last.get_mut(*parent as usize) {
-                *is = false;
-            }
+        let set: Vec<bool> = (0..self.moments.len()).map(|at| at < count).collect();
+        self.heads_of(&set)
+    }
+
+    /// Returns the heads of a set of changes that contains what each of them is based on.
+    pub fn heads_of(&self, set: &[bool]) -> Vec<ChangeHash> {
+        let mut is_last = set.to_vec();
+        for (moment, _) in self.moments.iter().zip(set).filter(|(_, is_in)| **is_in) {
+            moment.parents.iter().for_each(|parent| is_last[*parent as usize] = false);
         }
         let mut heads: Vec<ChangeHash> =
-            shown.iter().zip(last).filter(|(_, is)| *is).map(|(moment, _)| moment.hash).collect();
+            self.moments.iter().zip(is_last).filter(|(_, is_last)| *is_last).map(|(moment, _)| moment.hash).collect();
         heads.sort_unstable();
         heads
     }

@@ -38,6 +38,14 @@ pub(super) fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
     finish(command, b"")
 }
 
+/// Runs `tracebook git …` in the folder `notes`, which is a volume of the workspace.
+pub(crate) fn run_in_volume(house: &House, words: &[&str]) -> Done {
+    let workspace = house.path("W").display().to_string();
+    let mut command = house.command(&[&["--workspace", &workspace, "git"], words].concat());
+    command.current_dir(house.path("notes"));
+    finish(command, b"")
+}
+
 /// A model that makes these calls, one after another, and remembers their results.
 pub(super) fn caller(calls: Vec<(&'static str, Value)>) -> (String, Arc<Mutex<Vec<String>>>) {
     let results = Arc::new(Mutex::new(Vec::new()));
@@ -422,7 +430,8 @@ fn a_folder_of_a_repository_is_committed_and_stashed_on_its_own() {
         assert!(done.err.contains("commit or unstage them with Git itself"), "{}", done.err);
     }
     let request = GitRequest::Commit { message: "By the window".to_owned(), amend: false, signoff: false };
-    let why = perform(&notes.join("sub"), &request, &mut |_| {}, &|| false).expect_err("files outside are staged");
+    let why = perform((&notes.join("sub"), &house.path("W")), &request, &mut |_| {}, &|| false);
+    let why = why.expect_err("files outside are staged");
     assert!(why.to_string().starts_with("Files outside of this folder are staged"), "{why}");
     let staged = || git(&notes, &["diff", "--cached", "--name-only"]);
     assert_eq!(

@@ -2,7 +2,7 @@
 //! reaches a note both ways, and is there once.
 
 use super::Two;
-use crate::line::git::{git, know_user};
+use crate::line::git::{git, know_user, run_in_volume};
 use crate::program::{House, chosen_seeds};
 use std::path::PathBuf;
 
@@ -110,6 +110,65 @@ fn what_comes_by_git_and_then_by_sync_is_there_once() {
     pull(&both.two);
     both.settle();
     assert_once(&both, &[" typed-by-one;", " typed-by-two;", " after;", " later;"].map(str::to_owned));
+}
+
+/// Two devices that both have a passage by sync, and have each committed it with an edit of their own, which the other
+/// one has by sync, too. The first one's commit is pushed.
+fn with_shared_passage() -> Two {
+    let both = with_repositories();
+    both.one.edit("a.md", 0, 0, "Alpha.\n\nBeta.\n\nGamma.\n\n");
+    both.settle();
+    both.apart();
+    for (house, name) in [(&both.one, "Alpha"), (&both.two, "Gamma")] {
+        let at = text(house).find(name).expect("it's there") + name.len();
+        house.edit("a.md", at, 0, " new");
+        run_in_volume(house, &["commit", "--all", "-m", name]).good();
+    }
+    push(&both.one);
+    both.together();
+    both.apart();
+    both
+}
+
+/// Merges by Git alone what the other device has pushed, which is a conflict, and takes that back.
+fn assert_conflict_of_git(house: &House) {
+    let notes = folder(house);
+    git(&notes, &["fetch", "-q"]);
+    let merge = std::process::Command::new("git").args(["merge", "-q", "origin/main"]).current_dir(&notes).output();
+    assert!(!merge.expect("git is there").status.success());
+    assert_eq!(git(&notes, &["diff", "--name-only", "--diff-filter=U"]), "a.md");
+    git(&notes, &["merge", "--abort"]);
+}
+
+/// Brings the commits of the second device to the first one, and both together.
+fn finish(both: &Two, words: &[&str]) {
+    push(&both.two);
+    both.together();
+    align(both);
+    assert_once(both, &words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_both_have_by_sync_and_by_git_is_merged_without_a_question() {
+    // The second device commits what sync has brought, so its version contains the other one.
+    let both = with_shared_passage();
+    run_in_volume(&both.two, &["commit", "--all", "-m", "All"]).good();
+    assert_conflict_of_git(&both.two);
+    let expected = text(&both.two);
+    run_in_volume(&both.two, &["pull"]).good();
+    assert_eq!(git(&folder(&both.two), &["log", "-1", "--format=%P"]).split(' ').count(), 2, "a merge");
+    assert_eq!(text(&both.two), expected);
+    finish(&both, &["Alpha new.", "Beta.", "Gamma new."]);
+    // It takes its file back to its own commit instead, as Git asks for, so each version lacks the other one's edit.
+    let both = with_shared_passage();
+    git(&folder(&both.two), &["restore", "a.md"]);
+    assert!(!text(&both.two).contains("Alpha new"), "{}", text(&both.two));
+    assert_conflict_of_git(&both.two);
+    run_in_volume(&both.two, &["pull"]).good();
+    let merged = text(&both.two);
+    assert!(merged.starts_with("Alpha new.\n\nBeta.\n\nGamma new.\n\n# Mine\n\nPart 0."), "{merged}");
+    assert_eq!(both.two.read("notes/a.md"), merged.as_bytes());
+    finish(&both, &["Alpha new.", "Beta.", "Gamma new."]);
 }
 
 /// Syncs both devices, and gives both repositories the same commits.

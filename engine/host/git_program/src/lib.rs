@@ -10,6 +10,7 @@ mod clone_place;
 mod commit_heads;
 mod errors;
 mod git_process;
+mod history_merge;
 mod merge_file;
 mod unmarked_notes;
 
@@ -22,6 +23,7 @@ pub use merge_file::{MERGE_DRIVER_SETTING, MergedFile, merge_driver_command, mer
 
 use clone_place::ClonePlace;
 use git_process::{GitOutput, run_git};
+use history_merge::merge_by_histories;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -390,6 +392,22 @@ impl GitOperation {
         }
     }
 
+    /// Returns what ends the operation once all files that were in conflict are staged.
+    fn completion(&self) -> Option<GitOperation> {
+        match self {
+            GitOperation::Merge { .. } | GitOperation::Pull { rebase: false } => {
+                Some(GitOperation::Continue(HalfDoneOperation::Merge))
+            }
+            GitOperation::Pull { rebase: true } | GitOperation::PullRebaseMerges | GitOperation::Rebase { .. } => {
+                Some(GitOperation::Continue(HalfDoneOperation::Rebase))
+            }
+            GitOperation::Continue(what) => Some(GitOperation::Continue(*what)),
+            GitOperation::StashApply { number, pop: true } => Some(GitOperation::StashDrop { number: *number }),
+            GitOperation::KeepConflicts(operation) => operation.completion(),
+            _ => None, // tidy: open because a stash that is applied has no end, and nothing else stops at conflicts.
+        }
+    }
+
     /// Returns whether it stages or commits whatever has changed, without naming files.
     fn takes_all_changes(&self) -> bool {
         match self {
@@ -437,6 +455,31 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<String, GitProgramError> {
+    run_at((folder, None), operation, caller, progress, is_canceled)
+}
+
+/// Runs an operation like [`run`] in a folder that a workspace may have as a volume. Conflicts of notes that the
+/// recorded edits of both sides decide are merged by them. If all are, the operation is completed.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_in_workspace(
+    (folder, workspace): (&Path, &Path),
+    operation: &GitOperation,
+    caller: GitCaller,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<String, GitProgramError> {
+    run_at((folder, Some(workspace)), operation, caller, progress, is_canceled)
+}
+
+fn run_at(
+    (folder, workspace): (&Path, Option<&Path>),
+    operation: &GitOperation,
+    caller: GitCaller,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<String, GitProgramError> {
     if let GitOperation::Clone { folder: target, .. } = operation {
         // Git refuses a folder that isn't empty, and says so.
         let target = folder.join(target);
@@ -446,7 +489,7 @@ pub fn run(
     }
     let mut locked_since: Option<Instant> = None;
     loop {
-        let done = run_once(folder, operation, caller, progress, is_canceled);
+        let done = run_once((folder, workspace), operation, caller, progress, is_canceled);
         let lock = match &done {
             Err(GitProgramError::Locked { lock } | GitProgramError::PushedButLocked { lock }) => Some(lock.clone()),
             Err(GitProgramError::RemoteLocked { .. }) => None,
@@ -485,14 +528,14 @@ fn clone_apart(
     if let GitOperation::Clone { folder, .. } = &mut operation {
         folder.clone_from(&files);
     }
-    let said = run_once(here, &operation, caller, &mut |line| progress(&named(line)), is_canceled)?;
+    let said = run_once((here, None), &operation, caller, &mut |line| progress(&named(line)), is_canceled)?;
     place.finish(target).map_err(fail)?;
     Ok(named(&said))
 }
 
 /// Runs an operation once, whatever locks there are.
 fn run_once(
-    folder: &Path,
+    (folder, workspace): (&Path, Option<&Path>),
     operation: &GitOperation,
     caller: GitCaller,
     progress: &mut dyn FnMut(&str),
@@ -519,9 +562,25 @@ fn run_once(
             words.extend(left_out);
         }
     }
-    let done = run_git(folder, &words, caller, progress, is_canceled)?;
+    let mut done = run_git(folder, &words, caller, progress, is_canceled)?;
+    let is_undoable = abort.is_some() && !matches!(operation, GitOperation::KeepConflicts(_));
+    let mut merged: Vec<String> = Vec::new();
+    // A rebase can stop at each of its commits; these are the notes of the last stop.
+    while let Some(workspace) = workspace
+        && !done.success
+        && !errors::conflicting_files(&done.output).is_empty()
+    {
+        let notes = merge_by_histories(folder, workspace, is_undoable);
+        let is_staged = stage_merged(folder, operation, &notes.paths, caller)?;
+        merged = notes.paths;
+        if !(is_staged && notes.is_complete) {
+            break;
+        }
+        let Some(completion) = operation.completion() else { return Ok(MERGED_NOTES.to_owned()) };
+        done = run_git(folder, &completion.arguments(), caller, progress, is_canceled)?;
+    }
     if done.success {
-        unmarked_notes::forget_past_choices(folder, operation);
+        unmarked_notes::forget_past_choices(folder, operation, !merged.is_empty());
         if errors::has_stashed_conflict(&done.messages) {
             let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
             return Err(GitProgramError::StashedConflict { files: unmarked_notes::files_in_conflict(folder) });
@@ -533,13 +592,17 @@ fn run_once(
             None => Ok(done.printed()),
         };
     }
-    let conflicts = errors::conflicting_files(&done.output);
+    let mut conflicts = errors::conflicting_files(&done.output);
     if !conflicts.is_empty() {
-        let is_undone = match abort.filter(|_| !matches!(operation, GitOperation::KeepConflicts(_))) {
+        let is_undone = match abort.filter(|_| is_undoable) {
             Some(abort) => run_silently(folder, abort, caller)?.success,
             None => false,
         };
-        if !is_undone {
+        if is_undone {
+            unmarked_notes::forget_past_choices(folder, operation, workspace.is_some());
+        } else {
+            // Git names files by their paths in the repository.
+            conflicts.retain(|file| !merged.iter().any(|path| Path::new(file).ends_with(path)));
             let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
         }
         return Err(GitProgramError::Conflict { files: conflicts, is_undone });
@@ -561,6 +624,27 @@ fn run_once(
         return Ok(NO_REBASE.to_owned());
     }
     Err(why)
+}
+
+/// What is said if a stash was applied, and notes that were in conflict with it are merged.
+const MERGED_NOTES: &str = "Notes that both sides have changed were merged by their histories.";
+
+/// Stages notes that were merged; what comes from a stash is only out of conflict then. Returns whether Git could.
+fn stage_merged(
+    folder: &Path,
+    operation: &GitOperation,
+    paths: &[String],
+    caller: GitCaller,
+) -> Result<bool, GitProgramError> {
+    if paths.is_empty() {
+        return Ok(true);
+    }
+    let files = paths.to_vec();
+    let stage = match operation {
+        GitOperation::StashApply { .. } => GitOperation::Unstage { files },
+        _ => GitOperation::Add { files }, // tidy: open because everything else ends with a commit.
+    };
+    Ok(run_git(folder, &stage.arguments(), caller, &mut |_| {}, &|| false)?.success)
 }
 
 /// Returns patterns that leave out submodules whose checked out commit isn't the recorded one.

@@ -7,6 +7,7 @@ mod changes;
 mod commit_choice;
 mod commit_heads;
 mod comparisons;
+mod conflict_versions;
 mod conflicts;
 mod diff_text;
 mod encodings;
@@ -38,6 +39,7 @@ mod tool_text;
 pub use changes::{FileChange, FileChangeKind, StatusEntry};
 pub use commit_choice::CommitChoice;
 pub use comparisons::{ComparedVersions, RevisionDiff};
+pub use conflict_versions::{ConflictVersion, ConflictVersions};
 pub use conflicts::{
     ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
     MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,

@@ -25,7 +25,7 @@ const MAX_RECORD_BYTES: u64 = 4 << 20;
 /// Minimum length of the markers that tell conflicts apart here. They never come to a file.
 const MIN_MARKER_LENGTH: usize = 60;
 /// Names of the commit that a merge, rebase, cherry-pick or revert has stopped at.
-const STOP_REFERENCES: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"];
+pub(crate) const STOP_REFERENCES: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"];
 /// Attributes with which a file in the folder has other bytes than in the repository.
 const CONVERTING_ATTRIBUTES: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
 /// Stands for a conflict without a choice.
@@ -381,7 +381,7 @@ impl RepositoryFolder {
     }
 
     /// Returns whether a file in the folder has other bytes than in the repository, apart from its line ends.
-    fn is_converted(&self, inside: &str) -> Result<bool, VcsError> {
+    pub(crate) fn is_converted(&self, inside: &str) -> Result<bool, VcsError> {
         for name in CONVERTING_ATTRIBUTES {
             let value = self.repository.get_attr(Path::new(inside), name, AttrCheckFlags::default())?;
             match AttrValue::from_string(value) {
