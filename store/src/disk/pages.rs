@@ -323,11 +323,16 @@ fn read_varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
 
 /// Computes the log's checksum over `bytes`, continuing from `sums`.
 pub(super) fn log_checksum(sums: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
-    let word = |bytes: [u8; 4]| if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
-    let (pairs, _) = bytes.as_chunks::<8>();
-    pairs.iter().fold(sums, |(one, two), pair| {
-        let [a, b, c, d, e, f, g, h] = *pair;
-        let one = one.wrapping_add(word([a, b, c, d])).wrapping_add(two);
-        (one, two.wrapping_add(word([e, f, g, h])).wrapping_add(one))
-    })
+    let (mut one, mut two) = sums;
+    // A plain loop: with closures, a fiftieth of all tests' time went into the unoptimised code.
+    for [first, second] in bytes.as_chunks::<4>().0.as_chunks::<2>().0 {
+        let (first, second) = if big {
+            (u32::from_be_bytes(*first), u32::from_be_bytes(*second))
+        } else {
+            (u32::from_le_bytes(*first), u32::from_le_bytes(*second))
+        };
+        one = one.wrapping_add(first).wrapping_add(two);
+        two = two.wrapping_add(second).wrapping_add(one);
+    }
+    (one, two)
 }
