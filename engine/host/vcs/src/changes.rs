@@ -260,7 +260,8 @@ impl RepositoryFolder {
     /// and the last commit.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if there's nothing of this name, or if the path leads out of the folder.
+    /// Returns [`VcsError::Missing`] if there's nothing of this name, and [`VcsError::Refused`] if the path leads out of
+    /// the folder.
     pub fn is_known_folder(&self, path: &str) -> Result<bool, VcsError> {
         let inside = self.repository_path(path)?;
         if inside == self.prefix {
@@ -280,7 +281,7 @@ impl RepositoryFolder {
         }
         let committed = self.head_tree()?.and_then(|tree| tree.get_path(at).ok());
         let committed = committed.ok_or_else(|| {
-            VcsError::Refused(format!("no file or folder {path} here, in what is staged or in the last commit"))
+            VcsError::Missing(format!("no file or folder {path} here, in what is staged or in the last commit"))
         })?;
         Ok(committed.kind() == Some(ObjectType::Tree))
     }
