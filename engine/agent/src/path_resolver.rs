@@ -2,6 +2,7 @@
 //! own, or in another case. Every tool and mention uses it, so what search and prompts show is accepted everywhere.
 
 use crate::config::VolumeKind;
+use crate::name_suggestions::closest_sentence;
 use crate::system_volume;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -71,8 +72,11 @@ pub enum PathPlace {
 pub enum PathUse {
     /// A file that should exist.
     Existing,
-    /// A file that may be created.
+    /// A file or folder that is created with exactly this name.
     New,
+    /// A file that is created or replaced. One whose name differs in its case only is replaced: on many systems, both
+    /// names mean one file.
+    Written,
     /// A folder that should exist; the volume itself is one.
     Folder,
 }
@@ -180,7 +184,7 @@ pub fn resolve<T>(
     let first = bare.split(['/', ':']).next().unwrap_or_default();
     // Where the own volume has such a folder, a new file goes there.
     let has_folder = volumes.first().is_some_and(|own| is_folder(own.files, first));
-    let is_own = has_folder && purpose == PathUse::New;
+    let is_own = has_folder && matches!(purpose, PathUse::New | PathUse::Written);
     for at in (1..volumes.len()).filter(|_| !is_own) {
         let Some((_, inside)) = strip_volume(volumes, at, bare) else { continue };
         let found = resolve_in(volumes, at, inside, purpose);
@@ -211,8 +215,7 @@ fn resolve_in<T>(volumes: &[KnownVolume<'_, T>], at: usize, path: &str, purpose:
     let exists = |path: &str| {
         let is_file = volume.files.contains_key(path) || volume.files.contains_key(&format!("{path}.md"));
         match purpose {
-            PathUse::Existing => is_file,
-            PathUse::New => is_file,
+            PathUse::Existing | PathUse::New | PathUse::Written => is_file,
             PathUse::Folder => path.is_empty() || is_file || is_folder(volume.files, path),
         }
     };
@@ -230,7 +233,9 @@ fn resolve_in<T>(volumes: &[KnownVolume<'_, T>], at: usize, path: &str, purpose:
             return there(&found);
         }
     }
-    ResolvedPath { place, path: stripped.unwrap_or(path).to_owned(), exists: false }
+    let path = stripped.unwrap_or(path);
+    let spelled = Some(path).filter(|_| purpose == PathUse::Written).and_then(|path| spell_folders(volume.files, path));
+    ResolvedPath { place, path: spelled.unwrap_or_else(|| path.to_owned()), exists: false }
 }
 
 fn resolve_system(path: &str) -> ResolvedPath {
@@ -349,18 +354,21 @@ fn plain_spelling(path: &str) -> String {
     fold_name(path).replace(['-', ' '], "_")
 }
 
-/// Returns the only path that differs in its case only, or in `-`, `_` and spaces.
+/// Returns the only path that differs in its case only, or in `-`, `_` and spaces. For a file that is written, only the
+/// case counts.
 fn find_any_case<T>(files: &BTreeMap<String, T>, path: &str, purpose: PathUse) -> Option<String> {
     if purpose == PathUse::New || path.len() > 4 * MAX_COMPARED_CHARS {
         return None; // what is created gets exactly the name that was given
     }
-    let wanted = plain_spelling(path);
+    let is_written = purpose == PathUse::Written;
+    let spelling: fn(&str) -> String = if is_written { fold_name } else { plain_spelling };
+    let wanted = spelling(path);
     let with_ending = format!("{wanted}.md");
     let mut found: Option<&str> = None;
     for known in files.keys().take(MAX_COMPARED_FILES) {
-        let known_plain = plain_spelling(known);
+        let known_plain = spelling(known);
         let is_below = || known_plain.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('/'));
-        let candidate = if known_plain == wanted || known_plain == with_ending {
+        let candidate = if known_plain == wanted || (!is_written && known_plain == with_ending) {
             known.as_str()
         } else if purpose == PathUse::Folder
             && is_below()
@@ -379,10 +387,38 @@ fn find_any_case<T>(files: &BTreeMap<String, T>, path: &str, purpose: PathUse) -
     found.map(ToOwned::to_owned)
 }
 
+/// Returns the path of a written file with its folders as they are spelled where they're known, if only their case differs.
+fn spell_folders<T>(files: &BTreeMap<String, T>, path: &str) -> Option<String> {
+    let (folder, _) = path.rsplit_once('/')?;
+    if is_folder(files, folder) || path.len() > 4 * MAX_COMPARED_CHARS {
+        return None;
+    }
+    let wanted: Vec<String> = folder.split('/').map(fold_name).collect();
+    let (mut deepest, mut spellings): (usize, Vec<&str>) = (0, Vec::new());
+    for known in files.keys().take(MAX_COMPARED_FILES) {
+        let Some((known_folder, _)) = known.rsplit_once('/') else { continue };
+        let parts = known_folder.split('/').zip(&wanted);
+        let depth = parts.take_while(|(part, wanted)| fold_name(part) == **wanted).count();
+        if depth == 0 || depth < deepest {
+            continue;
+        }
+        let spelling = known.match_indices('/').nth(depth - 1).map_or(known_folder, |(end, _)| &known[..end]);
+        if depth > deepest {
+            (deepest, spellings) = (depth, Vec::new());
+        }
+        if !spellings.contains(&spelling) {
+            spellings.push(spelling);
+        }
+    }
+    let [spelling] = spellings.as_slice() else { return None }; // none, or it could be either
+    let rest: Vec<&str> = path.split('/').skip(deepest).collect();
+    Some(format!("{spelling}/{}", rest.join("/")))
+}
+
 /// Returns the argument that names a file or folder for a tool, and what it's for.
 fn path_argument(tool: BuiltInTool) -> Option<(&'static str, PathUse)> {
     match tool {
-        BuiltInTool::WriteFile => Some(("path", PathUse::New)),
+        BuiltInTool::WriteFile => Some(("path", PathUse::Written)),
         BuiltInTool::ReadFile
         | BuiltInTool::EditFile
         | BuiltInTool::DeleteFile
@@ -462,6 +498,15 @@ pub fn normalize_arguments<T>(
     Ok(())
 }
 
+/// Returns a sentence with the paths closest to the one that a call names and that isn't there.
+pub fn closest_to_call<T>(files: &BTreeMap<String, T>, arguments: &Map<String, Value>) -> String {
+    let one =
+        ["path", "directory"].iter().filter_map(|key| arguments.get(*key)?.as_str()).find(|path| !path.is_empty());
+    let mut several = arguments.get("files").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let missing = one.or_else(|| several.find(|path| !files.contains_key(*path) && !is_folder(files, path)));
+    missing.map_or_else(String::new, |path| closest_sentence(path, files.keys().map(String::as_str)))
+}
+
 /// Returns whether a call may change files of its volume, so that a read-only volume refuses it.
 pub fn changes_volume(tool: BuiltInTool) -> bool {
     matches!(
@@ -535,6 +580,25 @@ mod tests {
         assert_eq!(resolved("nb/new.md", PathUse::New, None), new("nb/new.md"), "a folder may be meant");
         assert_eq!(resolved("nest/new.md", PathUse::New, Some("nest")).1, "nest/new.md", "such a folder exists");
         assert_eq!(resolved("/etc/passwd", PathUse::Existing, None), new("/etc/passwd"), "for the policy to refuse");
+    }
+
+    #[test]
+    fn what_is_written_has_the_case_of_what_is_there() {
+        let written = |path: &str| resolved(path, PathUse::Written, None);
+        let at = |path: &str, exists: bool| (PathPlace::Volume(0), path.to_owned(), exists);
+        assert_eq!(written("proj/note.MD"), at("Note.md", true));
+        assert_eq!(written("SUB/Deep.md"), at("sub/deep.md", true));
+        assert_eq!(written("Sub/new.md"), at("sub/new.md", false));
+        assert_eq!(written("/proj/SUB/Deeper/New.md"), at("sub/Deeper/New.md", false));
+        assert_eq!(written("old_plan.md"), at("old_plan.md", false), "another name");
+        assert_eq!(written("calc"), at("calc", false), "another name");
+        assert_eq!(resolved("Sub/note.md", PathUse::New, None), at("Sub/note.md", false), "exactly this name");
+        let either = files(&["a/x.md", "A/x.md"]);
+        let volumes = [KnownVolume { name: "proj", root: None, kind: None, files: &either }];
+        for path in ["A/X.md", "A/new.md", "b/new.md"] {
+            let found = resolve(&volumes, None, path, PathUse::Written).expect("a known volume");
+            assert_eq!((found.path.as_str(), found.exists), (path, false), "it could be either, or there's none");
+        }
     }
 
     #[test]

@@ -181,7 +181,9 @@ fn without_a_branch_commits_are_kept_and_pushes_explained() {
     house.write("notes/a.md", b"one\ntwo\n");
     run_in(&house, "notes", &["commit", "-m", "Apart"]).good();
     run_in(&house, "notes", &["push"]).refused(2, "no branch is checked out");
-    run_in(&house, "notes", &["pull"]).refused(2, "branch");
+    for pull in [&["pull"][..], &["pull", "--rebase"]] {
+        run_in(&house, "notes", pull).refused(2, "No branch is checked out, so there's nothing to pull into.");
+    }
     assert!(run_in(&house, "notes", &["log", "--graph"]).good().text().contains("Apart"));
     run_in(&house, "notes", &["branch", "kept"]).good();
     run_in(&house, "notes", &["switch", "main"]).good();

@@ -518,6 +518,53 @@ fn a_repository_of_another_user_is_explained_and_nothing_of_it_runs() {
 }
 
 #[test]
+fn safe_directory_trusts_what_git_trusts() {
+    if !is_root() {
+        println!("left out: only root can give files to another user");
+        return;
+    }
+    let house = House::with(&[("a.md", "# A\n"), ("sub/b.md", "b\n")]);
+    with_remote(&house);
+    git(&house.path("notes"), &["worktree", "add", "-q", "../tree"]);
+    std::os::unix::fs::symlink(house.path("notes"), house.path("link")).expect("made");
+    for given in ["notes/.git", "tree/.git", "tree"] {
+        std::os::unix::fs::chown(house.path(given), Some(65_534), Some(65_534)).expect("given away");
+    }
+    house.write("notes/a.md", b"# B\n");
+    house.write("tree/a.md", b"# B\n");
+    let root = house.path("");
+    let root = root.display().to_string();
+    let root = root.trim_end_matches('/');
+    let trusted = [
+        (format!("directory = {root}/*"), true),
+        (format!("directory = {root}/notes/\n\tdirectory = {root}/tree/"), true),
+        ("directory = ~/notes\n\tdirectory = ~/tree".to_owned(), true),
+        (format!("directory = {root}/link\n\tdirectory = ~/tree"), true),
+        (format!("directory = %(prefix)/{root}/*"), true),
+        ("directory = .".to_owned(), true),
+        (format!("directory =\n\tdirectory = {root}/*"), true),
+        (format!("directory = {root}/*\n\tdirectory ="), false),
+        (format!("directory = {root}/*\n\tdirectory"), false),
+        (format!("directory = {root}/notes/*\n\tdirectory = {root}/tree/*"), false),
+        (format!("directory = {root}"), false),
+    ];
+    for (setting, is_trusted) in trusted {
+        house.write(".gitconfig", format!("[user]\n\tname = Ada\n\temail = a@b.c\n[safe]\n\t{setting}\n").as_bytes());
+        for folder in ["notes", "tree"] {
+            let status = run_in(&house, folder, &["status", "--json"]);
+            if is_trusted {
+                assert_eq!(status.good().json()["files"], json!([{"status": " M", "path": "a.md"}]), "{setting}");
+                run_in(&house, folder, &["add", "a.md"]).good();
+                run_in(&house, folder, &["restore", "--staged", "a.md"]).good();
+            } else {
+                status.refused(2, "belongs to another user");
+                run_in(&house, folder, &["add", "a.md"]).refused(2, "belongs to another user");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_text_of_a_note_follows_a_stash() {
     let house = House::with(&[("a.md", "one\n\ntwo\n")]);
     with_remote(&house);

@@ -1,7 +1,7 @@
 //! Paths as models and people write them, the read-only volume System, and volumes that the configuration locks.
 
 use super::agents::{Said, house, model};
-use super::git::{caller, git, know_user};
+use super::git::{caller, git, know_user, with_remote};
 use crate::program::House;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -41,6 +41,49 @@ fn the_calls_of_the_seed_are_accepted() {
     assert!(results[8].contains("The closest are: Note.md"), "{results:?}");
     assert!(results[9].contains("There is no volume “nowhere”. There are: notes, system."), "{results:?}");
     assert!(!house.path("notes/calc.txt").exists(), "{results:?}");
+}
+
+#[test]
+fn what_is_written_in_another_case_replaces_the_note_that_is_there() {
+    let (address, results) = caller(vec![
+        ("read_file", json!({"path": "plan.md"})),
+        ("write_file", json!({"path": "plan.md", "content": "# Plan\n\nnew\n"})),
+        ("write_file", json!({"path": "notes/LOG/today.md", "content": "today\n"})),
+        ("edit_file", json!({"path": "PLAN.md", "old_content": "new", "new_content": "newer"})),
+    ]);
+    let house = house(&address, &[("Plan.md", "# Plan\n\nold\n"), ("log/a.md", "a\n")]);
+    let results = results_of(&house, &["ask", "go", "--json"], &results);
+    assert!(results[0].contains("old"), "{results:?}");
+    assert!(results[1].contains("-old") && results[1].contains("+new"), "{results:?}");
+    assert_eq!(house.read("notes/Plan.md"), b"# Plan\n\nnewer\n");
+    assert_eq!(house.read("notes/log/today.md"), b"today\n");
+    assert!(!house.path("notes/plan.md").exists() && !house.path("notes/LOG").exists(), "{results:?}");
+}
+
+#[test]
+fn tools_for_git_name_what_is_closest_to_a_missing_path() {
+    let (address, results) = caller(vec![
+        ("git_diff", json!({"path": "Nose.md"})),
+        ("git_log", json!({"path": "/notes/Nose.md"})),
+        ("git_blame", json!({"path": "Nose.md"})),
+        ("git_add", json!({"files": ["Note.md", "Nose.md"]})),
+        ("git_commit", json!({"message": "x", "files": ["Note.md", "sub/dep.md"]})),
+        ("git_log", json!({"path": "gone.md"})),
+        ("git_diff", json!({"path": "sub/deep.md"})),
+    ]);
+    let files = [("Note.md", "# Found it\n"), ("sub/deep.md", "deep\n"), ("gone.md", "gone\n")];
+    let house = house(&address, &files);
+    with_remote(&house);
+    git(&house.path("notes"), &["rm", "-q", "gone.md"]);
+    git(&house.path("notes"), &["commit", "-qm", "Gone"]);
+    house.write("notes/Note.md", b"# Changed\n");
+    let results = results_of(&house, &["ask", "go", "--json"], &results);
+    for result in &results[..4] {
+        assert!(result.contains("Nose.md") && result.contains("The closest are: Note.md"), "{result}");
+    }
+    assert!(results[4].contains("The closest are: sub/deep.md"), "{}", results[4]);
+    assert!(results[5].contains("Ada: Gone"), "what is only in the history is there: {}", results[5]);
+    assert!(results[6].contains("nothing differs from the last commit"), "{}", results[6]);
 }
 
 #[test]

@@ -41,6 +41,14 @@ pub enum AgentGitError {
     Program(#[from] GitProgramError),
 }
 
+/// Returns whether an error says that nothing has the name that was given.
+pub fn is_missing_name(error: &(dyn std::error::Error + 'static)) -> bool {
+    match error.downcast_ref::<AgentGitError>() {
+        Some(AgentGitError::Repository(why)) => why.is_missing(),
+        Some(_) | None => error.downcast_ref::<VcsError>().is_some_and(VcsError::is_missing),
+    }
+}
+
 /// The repository in which an agent works.
 #[derive(Clone, Copy)]
 pub struct AgentRepository<'a> {

@@ -170,6 +170,9 @@ pub enum GitProgramError {
          branch --set-upstream-to=REMOTE/BRANCH`."
     )]
     NoUpstream,
+    /// A commit is checked out instead of a branch, so there's nothing that a pull could change.
+    #[error("No branch is checked out, so there's nothing to pull into. Switch to a branch first.")]
+    NoBranch,
     /// Another error, in Git's words.
     #[error("Git failed: {0}")]
     Other(String),
@@ -284,6 +287,8 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         GitProgramError::NoStash
     } else if has(&["There is no tracking information for the current branch"]) {
         GitProgramError::NoUpstream
+    } else if has(&["You are not currently on a branch"]) {
+        GitProgramError::NoBranch
     } else if has(&["dubious ownership"]) {
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {

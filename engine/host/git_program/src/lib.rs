@@ -15,7 +15,7 @@ mod merge_file;
 mod unmarked_notes;
 
 pub use address::{RepositoryAddress, RepositoryAddressError, host_of, repository_folder_name};
-pub use agent_repository::{AgentGitError, AgentRepository};
+pub use agent_repository::{AgentGitError, AgentRepository, is_missing_name};
 pub use chosen_commit::commit_chosen;
 pub use commit_heads::record_commit_heads;
 pub use errors::GitProgramError;

@@ -31,7 +31,9 @@ pub(super) struct MissingFileError(String);
 
 /// Returns whether an error means that there's no file with that name.
 pub(super) fn is_missing(error: &anyhow::Error) -> bool {
-    error.is::<MissingFileError>() || error.downcast_ref::<OpenRefusal>().is_some_and(OpenRefusal::is_missing)
+    error.is::<MissingFileError>()
+        || error.downcast_ref::<OpenRefusal>().is_some_and(OpenRefusal::is_missing)
+        || git_program::is_missing_name(error.root_cause())
 }
 
 pub(super) fn read(

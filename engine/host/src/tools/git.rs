@@ -14,8 +14,6 @@ use github::{AgentOperation, ApiControl};
 use std::path::Path;
 use vcs::{RepositoryFolder, describe_branch};
 
-/// Number of commits in a log by default.
-const DEFAULT_LOG_COMMITS: usize = 20;
 /// How files go to GitHub from a folder without Git.
 const GITHUB_ADVICE: &str = "These files came from GitHub without Git, so a commit goes there at once: git_commit with \
      push commits and sends it.";
@@ -196,8 +194,7 @@ fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSig
         }
         GitJob::Branch { name: None } => part.branches_text()?,
         GitJob::Log { limit, revision, path } => {
-            let limit = limit.unwrap_or(DEFAULT_LOG_COMMITS);
-            part.log_text(revision.as_deref(), path.as_deref(), limit, &format_day)?
+            part.log_text(revision.as_deref(), path.as_deref(), *limit, &format_day)?
         }
         GitJob::Show { commit } => part.show_text(commit.as_deref().unwrap_or("HEAD"), &format_day)?,
         GitJob::Add { files } => own.stage(files)?,

@@ -4,10 +4,11 @@ use crate::diff_text::format_some;
 use crate::ignore_rules::{IgnoredFolders, follow_rules_of, list_statuses};
 use crate::lfs_pointers::{LfsComparison, find_unchanged};
 use crate::renames::{MAX_RENAME_FILES, are_comparable};
+use crate::trusted_owners::open_checked;
 use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, status_letters};
 use git2::{
-    Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Oid, Repository, RepositoryState, Status,
-    StatusOptions, StatusShow, Statuses,
+    Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Oid, Repository, RepositoryOpenFlags,
+    RepositoryState, Status, StatusOptions, StatusShow, Statuses,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -144,10 +145,12 @@ impl RepositoryFolder {
     /// Lists the files in the folder that differ, and apart from them those whose names aren't UTF-8 text.
     fn all_differences(&self, finds_renames: bool) -> Result<(Differences, BTreeMap<String, Status>), VcsError> {
         // In a large repository, comparing the commit with the index takes as long as looking at all files.
-        let (own, prefix) = (self.repository.path(), self.prefix.as_str());
+        let (own, top, prefix) = (self.repository.path(), &self.top, self.prefix.as_str());
         let (staged, unstaged) = std::thread::scope(|scope| {
-            let list_staged =
-                move || list_differences(&Repository::open(own)?, prefix, StatusShow::Index, finds_renames);
+            let list_staged = move || {
+                let repository = open_checked(own, top, RepositoryOpenFlags::NO_SEARCH)?;
+                list_differences(&repository, prefix, StatusShow::Index, finds_renames)
+            };
             let staged = scope.spawn(list_staged);
             let unstaged = list_differences(&self.repository, prefix, StatusShow::Workdir, finds_renames);
             (staged.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), unstaged)
@@ -257,7 +260,8 @@ impl RepositoryFolder {
     /// and the last commit.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if there's nothing of this name, or if the path leads out of the folder.
+    /// Returns [`VcsError::Missing`] if there's nothing of this name, and [`VcsError::Refused`] if the path leads out of
+    /// the folder.
     pub fn is_known_folder(&self, path: &str) -> Result<bool, VcsError> {
         let inside = self.repository_path(path)?;
         if inside == self.prefix {
@@ -277,7 +281,7 @@ impl RepositoryFolder {
         }
         let committed = self.head_tree()?.and_then(|tree| tree.get_path(at).ok());
         let committed = committed.ok_or_else(|| {
-            VcsError::Refused(format!("no file or folder {path} here, in what is staged or in the last commit"))
+            VcsError::Missing(format!("no file or folder {path} here, in what is staged or in the last commit"))
         })?;
         Ok(committed.kind() == Some(ObjectType::Tree))
     }

@@ -96,6 +96,7 @@ impl RepositoryFolder {
             let fits = |(known, _): &&(String, Status)| *known == path || known.starts_with(&below);
             chosen.extend(changed.iter().filter(fits).cloned());
             if chosen.len() == before {
+                self.is_known_folder(file)?;
                 return Err(VcsError::Refused(format!("nothing has changed there, or git ignores it: {file}")));
             }
         }

@@ -151,7 +151,7 @@ impl RepositoryFolder {
             let inside = Path::new(&inside);
             let is_committed = old.get_path(inside).is_ok() || new.is_some_and(|new| new.get_path(inside).is_ok());
             if !is_committed && self.is_known_folder(path).is_err() {
-                return Err(VcsError::Refused(format!("no file or folder {path}, neither in these commits nor here")));
+                return Err(VcsError::Missing(format!("no file or folder {path}, neither in these commits nor here")));
             }
         }
         Ok(())

@@ -19,6 +19,9 @@ pub enum VcsError {
     /// The operation was refused, with the reason.
     #[error("{0}")]
     Refused(String),
+    /// Nothing has the name that was given.
+    #[error("{0}")]
+    Missing(String),
     /// Only Git itself can stage or commit a file, since it runs a filter on the bytes.
     #[error("its bytes go through the filter {filter}, which only git itself runs: {file}")]
     Filtered {
@@ -30,6 +33,13 @@ pub enum VcsError {
     /// An error of libgit2.
     #[error("git failed ({0})")]
     Git(String),
+}
+
+impl VcsError {
+    /// Returns whether nothing has the name that was given.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, VcsError::Missing(_))
+    }
 }
 
 impl From<git2::Error> for VcsError {

@@ -35,6 +35,7 @@ mod shell_word;
 mod staged_changes;
 mod text_merge;
 mod tool_text;
+mod trusted_owners;
 
 pub use changes::{FileChange, FileChangeKind, StatusEntry};
 pub use commit_choice::CommitChoice;
@@ -78,9 +79,9 @@ use ignore_rules::list_statuses;
 use lfs_pointers::LfsComparison;
 use racy_entries::write_index;
 use range_walk::WalkedCommit;
-use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
+use trusted_owners::open_checked;
 
 /// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200_000;
@@ -94,7 +95,8 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(20);
 fn has_foreign_files(repository: &Repository, top: &Path) -> bool {
     let is_set = repository.config().is_ok_and(|config| config.get_entry("core.worktree").is_ok());
     let path_of = |repository: &Repository| repository.path().canonicalize().ok();
-    is_set && Repository::open(top).ok().and_then(|own| path_of(&own)) != path_of(repository)
+    let own = open_checked(top, top, RepositoryOpenFlags::NO_SEARCH);
+    is_set && own.ok().and_then(|own| path_of(&own)) != path_of(repository)
 }
 
 /// Returns whether a folder leads to a repository elsewhere that isn't its own. Those of worktrees and submodules name
@@ -120,8 +122,7 @@ impl RepositoryFolder {
     pub fn open(folder: &Path) -> Result<RepositoryFolder, VcsError> {
         let folder = folder.canonicalize().map_err(|error| VcsError::Git(format!("{error}: {}", folder.display())))?;
         // libgit2's own search forgets which `.git` led to the repository, and with it the folder of its files.
-        let no_ceilings: [&OsStr; 0] = [];
-        let opened = Repository::open_ext(&folder, RepositoryOpenFlags::CROSS_FS, no_ceilings);
+        let opened = open_checked(&folder, trusted_folder(&folder), RepositoryOpenFlags::CROSS_FS);
         let repository = opened.map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::None(folder.clone()),
             ErrorCode::Owner => VcsError::Refused(format!(

@@ -58,15 +58,16 @@ impl RepositoryFolder {
     /// Returns the commit of each line of a file as it is now.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if the file isn't committed, isn't text, or has over [`MAX_BLAME_FILE_BYTES`].
+    /// Returns [`VcsError::Missing`] if there's no such file, and [`VcsError::Refused`] if it isn't committed, isn't text,
+    /// or has over [`MAX_BLAME_FILE_BYTES`].
     pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
         let inside = self.repository_path(path)?;
         let file = self.top.join(&inside);
-        let meta = file.symlink_metadata().map_err(|error| {
-            VcsError::Refused(match error.kind() {
-                std::io::ErrorKind::NotFound => format!("there's no file {path}; blame shows files as they are now"),
-                _ => format!("{error}: {path}"),
-            })
+        let meta = file.symlink_metadata().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                VcsError::Missing(format!("there's no file {path}; blame shows files as they are now"))
+            }
+            _ => VcsError::Refused(format!("{error}: {path}")),
         })?;
         if !meta.is_file() || meta.len() > MAX_BLAME_FILE_BYTES {
             return Err(VcsError::Refused(format!("it isn't a regular file of at most 4 MB: {path}")));

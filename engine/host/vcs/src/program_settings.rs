@@ -4,7 +4,8 @@
 
 use crate::errors::VcsError;
 use crate::repository_folder::RepositoryFolder;
-use git2::{ConfigLevel, FileMode, IndexEntry, Repository};
+use crate::trusted_owners::open_checked;
+use git2::{ConfigLevel, FileMode, IndexEntry, Repository, RepositoryOpenFlags};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of submodules whose settings are read.
@@ -173,7 +174,7 @@ fn submodule_settings(repository: &Repository, top: &Path) -> Result<Vec<String>
 
 /// Returns the settings of a submodule that run programs, and the folders of its own submodules.
 fn read_submodule(folder: &Path) -> Result<(Vec<String>, Vec<PathBuf>), VcsError> {
-    let submodule = Repository::open(folder)?;
+    let submodule = open_checked(folder, folder, RepositoryOpenFlags::NO_SEARCH)?;
     Ok((own_settings(&submodule, &SUBMODULE_SETTINGS)?, submodule_folders(&submodule, folder)?))
 }
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 /// Number of digits of a hash in texts.
 const SHORT_ID_DIGITS: usize = 8;
 
+/// Number of commits in a log for agents by default.
+const DEFAULT_TOOL_LOG_COMMITS: usize = 20;
 /// Maximum number of commits in a log for agents.
 const MAX_TOOL_LOG_COMMITS: usize = 200;
 
@@ -50,7 +52,8 @@ impl RepositoryFolder {
     /// one file or folder, or in all of the folder.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if the path leads out of the folder, or if there's no such commit.
+    /// Returns [`VcsError::Missing`] if nothing has this path, and [`VcsError::Refused`] if it leads out of the folder, or
+    /// if there's no such commit.
     pub fn diff_text(&self, revision: Option<&str>, path: Option<&str>) -> Result<String, VcsError> {
         let paths: Vec<String> = path.into_iter().map(ToOwned::to_owned).collect();
         let (text, is_complete, nothing) = match self.revision_diff(&revision_words(revision), false)? {
@@ -63,6 +66,9 @@ impl RepositoryFolder {
                 (text, is_complete, "nothing differs from the last commit")
             }
         };
+        if let (true, Some(path)) = (text.is_empty() && revision.is_none(), path) {
+            self.is_known_folder(path)?;
+        }
         Ok(match is_complete {
             true if text.is_empty() => nothing.to_owned(),
             true => text,
@@ -124,16 +130,17 @@ impl RepositoryFolder {
     /// file. `day` formats a time in seconds since 1970.
     ///
     /// # Errors
-    /// Returns [`VcsError::Refused`] if there's no such commit, or if the path leads out of the folder or is a folder.
+    /// Returns [`VcsError::Missing`] if nothing has this path, and [`VcsError::Refused`] if there's no such commit, or if
+    /// the path leads out of the folder or is a folder.
     pub fn log_text(
         &self,
         revision: Option<&str>,
         path: Option<&str>,
-        limit: usize,
+        limit: Option<usize>,
         day: &dyn Fn(i64) -> String,
     ) -> Result<String, VcsError> {
         let range = self.commit_range(&revision_words(revision))?;
-        let limit = limit.min(MAX_TOOL_LOG_COMMITS);
+        let limit = limit.unwrap_or(DEFAULT_TOOL_LOG_COMMITS).min(MAX_TOOL_LOG_COMMITS);
         let (commits, is_complete) = match path {
             None => self.log_range(&range, limit, TOOL_LOG_TIMEOUT)?,
             Some(path) if self.is_known_folder(path).unwrap_or(false) => {
@@ -148,6 +155,9 @@ impl RepositoryFolder {
         if !is_complete {
             lines.push("… older commits are left out, because the search takes too long …".to_owned());
         } else if lines.is_empty() {
+            if let Some(path) = path {
+                self.is_known_folder(path)?;
+            }
             let has_begun = range != CommitRange::default();
             lines.push(if has_begun { "no commit".to_owned() } else { "there is no commit yet".to_owned() });
         }

@@ -3,7 +3,6 @@
 use crate::effect::MentionedFile;
 use crate::session::state::FilesState;
 use crate::session::state::volumes::VolumesState;
-use agent::name_suggestions;
 use agent::path_resolver::{self, KnownVolume, PathPlace, PathUse, ResolvedPath};
 use agent::system_volume::{self, SYSTEM_READ_ONLY};
 use agent::tool_catalog::BuiltInTool;
@@ -140,18 +139,9 @@ impl VolumesState {
 
     /// Returns a sentence that names the paths closest to one that a call didn't find.
     pub(super) fn closest_sentence(&self, own: DocId, arguments: &Map<String, Value>) -> String {
-        let key = if arguments.contains_key("path") { "path" } else { "directory" };
-        let path = string_argument(arguments, key);
-        match self.call_volume(own, arguments) {
-            Ok(CallVolume::Known(volume)) if !path.is_empty() => {
-                let files = self.by_id.get(&volume).map(|volume| &volume.files);
-                name_suggestions::closest_sentence(
-                    path,
-                    files.into_iter().flat_map(|files| files.keys().map(String::as_str)),
-                )
-            }
-            Ok(CallVolume::Known(_) | CallVolume::System) | Err(_) => String::new(),
-        }
+        let Ok(CallVolume::Known(volume)) = self.call_volume(own, arguments) else { return String::new() };
+        let files = self.by_id.get(&volume).map(|volume| &volume.files);
+        files.map_or_else(String::new, |files| path_resolver::closest_to_call(files, arguments))
     }
 }
 
