@@ -10,6 +10,7 @@ mod kernel_json;
 mod note_layout;
 mod notebook_export;
 mod notebook_file;
+mod notebook_upgrade;
 mod script_export;
 
 pub use note_layout::{ImportedNotebook, KeptNotebookError, NotebookOriginal, import_notebook};

@@ -2,7 +2,8 @@
 //!
 //! Everything stays JSON: unknown fields are preserved.
 
-use serde_json::{Map, Value, json};
+use crate::notebook_upgrade::upgrade_notebook;
+use serde_json::{Value, json};
 
 /// Maximum size of a notebook file. Larger files are refused.
 const MAX_NOTEBOOK_BYTES: usize = 256 << 20;
@@ -76,15 +77,23 @@ fn upgrade_and_repair(mut file: Value) -> Result<Value, NotebookReadError> {
         ));
     };
     match format {
-        2 | 3 => upgrade_to_v4(file),
-        4 => {
-            validate(&file)?;
-            repair(&mut file);
-            Ok(file)
+        2 | 3 => {
+            file = upgrade_notebook(file)
+                .map_err(|why| NotebookReadError(format!("it is not a valid notebook of format {format}: {why}")))?;
         }
-        ..2 => Err(NotebookReadError(format!("its notebook format {format} is too old; save it again with Jupyter"))),
-        _ => Err(NotebookReadError(format!("its notebook format {format} is newer than what is known here (4)"))),
+        4 => {}
+        ..2 => {
+            let why = format!("its notebook format {format} is too old; save it again with Jupyter");
+            return Err(NotebookReadError(why));
+        }
+        _ => {
+            let why = format!("its notebook format {format} is newer than what is known here (4)");
+            return Err(NotebookReadError(why));
+        }
     }
+    validate(&file)?;
+    repair(&mut file);
+    Ok(file)
 }
 
 /// Returns a source or text as one string. Notebooks store it as a string or as a list of lines.
@@ -169,53 +178,6 @@ pub(crate) fn fresh_id(seed: &str, taken: &std::collections::BTreeSet<String>) -
         id = store::BlobHash::of(id.as_bytes()).to_string()[..8].to_owned();
     }
     id
-}
-
-/// Upgrades a notebook of format 2 or 3 to format 4.
-fn upgrade_to_v4(mut file: Value) -> Result<Value, NotebookReadError> {
-    let wrong = |why: &dyn std::fmt::Display| {
-        let why = why.to_string();
-        let first = why.lines().next().unwrap_or_default();
-        NotebookReadError(format!("it is not a valid notebook of format 3: {first}"))
-    };
-    let sheets = file.get("worksheets").and_then(Value::as_array).ok_or_else(|| wrong(&"it has no worksheets"))?;
-    if !sheets.iter().all(|sheet| sheet.get("cells").is_some_and(Value::is_array)) {
-        return Err(wrong(&"a worksheet has no cells"));
-    }
-    if file["nbformat"] == 2 {
-        file["nbformat"] = json!(3);
-        for sheet in file["worksheets"].as_array_mut().into_iter().flatten() {
-            for cell in sheet["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-                upgrade_v2_cell(cell);
-            }
-        }
-    }
-    let text = file.to_string();
-    let upgraded = match nbformat::parse_notebook(&text) {
-        Ok(nbformat::Notebook::V3(old)) => nbformat::upgrade_v3_notebook(old).map_err(|error| wrong(&error))?,
-        Ok(_) => return Err(wrong(&"it is of another format")),
-        Err(error) => return Err(wrong(&error)),
-    };
-    let mut file = serde_json::to_value(upgraded).map_err(|error| wrong(&error))?;
-    // The upgrade made up random IDs. Replace them with IDs that are the same at every import.
-    for cell in file["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        cell.remove("id");
-    }
-    validate(&file)?;
-    repair(&mut file);
-    Ok(file)
-}
-
-/// Upgrades a cell of format 2 to format 3.
-fn upgrade_v2_cell(cell: &mut Map<String, Value>) {
-    cell.entry("metadata").or_insert_with(|| json!({}));
-    let html = cell.get("cell_type").is_some_and(|kind| kind == "html");
-    if html {
-        cell.insert("cell_type".to_owned(), json!("markdown"));
-    }
-    if cell.get("cell_type").is_some_and(|kind| kind == "code") {
-        cell.entry("outputs").or_insert_with(|| json!([]));
-    }
 }
 
 #[cfg(test)]

@@ -130,7 +130,13 @@ impl OutlinedBytes {
 }
 
 /// Number of the rules by which outlines are read. Those read by other rules are read again.
-const OUTLINE_RULES: u64 = 1;
+const OUTLINE_RULES: u64 = 2;
+
+/// Returns whether one of these ranges, which are in order and don't overlap, contains a place.
+fn is_within(ranges: &[Range<usize>], at: usize) -> bool {
+    let before = ranges.partition_point(|range| range.start <= at);
+    before.checked_sub(1).is_some_and(|index| ranges[index].contains(&at))
+}
 
 fn hash_stamp(hash: BlobHash) -> u64 {
     hash.0.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte)) ^ OUTLINE_RULES
@@ -158,23 +164,34 @@ impl Outline {
         }
         outline.aliases.extend(page_aliases(&text[front.as_ref().map_or(0, |front| front.end)..]));
         let options = markdown::parser_options() & !Options::ENABLE_WIKILINKS;
-        let (code, html) = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
+        let parsed = markdown::parse(text, options, |parser| outline.read_markdown(text, parser));
+        let [code, html, html_comments] = match parsed {
             Ok(ranges) => ranges,
             Err(why) => {
                 outline.problem = Some(format!("It's shown as plain text: {why}."));
-                (Vec::new(), Vec::new())
+                Default::default()
             }
         };
         outline.read_lines(text, front.map_or(0, |front| front.end), &code, &html);
+        if outline.problem.is_none() && !outline.tasks.is_empty() {
+            // As in Obsidian, what is commented out is no task.
+            let marks = match text.contains("%%") {
+                true => markdown::dialect::comment_marks(text, markdown::dialect::dialect_options()),
+                false => Vec::new(),
+            };
+            let comments: Vec<Range<usize>> = marks.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect();
+            outline.tasks.retain(|task| !is_within(&html_comments, task.at) && !is_within(&comments, task.at));
+        }
         outline.links.sort_by_key(|link| link.at);
         outline.tags.sort();
         outline.tags.dedup();
         outline
     }
 
-    /// Reads headings and Markdown links. Returns the ranges of code, and those of HTML.
-    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-        let (mut code, mut html): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
+    /// Reads headings and Markdown links. Returns the ranges of code, those of HTML, and those of comments in HTML that
+    /// begin a line.
+    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> [Vec<Range<usize>>; 3] {
+        let [mut code, mut html, mut comments]: [Vec<Range<usize>>; 3] = Default::default();
         let mut heading: Option<NoteHeading> = None;
         let mut definitions: Vec<Range<usize>> =
             parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
@@ -196,6 +213,9 @@ impl Outline {
             match event {
                 Event::Start(Tag::CodeBlock(_)) => code.push(range),
                 Event::Html(_) | Event::InlineHtml(_) => html.push(range),
+                Event::Start(Tag::HtmlBlock) if text[range.start..].trim_start().starts_with("<!--") => {
+                    comments.push(range);
+                }
                 Event::Code(part) => {
                     if let Some(heading) = &mut heading {
                         heading.text.push_str(&part);
@@ -228,7 +248,7 @@ impl Outline {
                 _ => {}
             }
         }
-        (code, html)
+        [code, html, comments]
     }
 
     /// Adds the Markdown link whose destination begins at `from`.
@@ -269,11 +289,6 @@ impl Outline {
 
     /// Reads line-based syntax: wikilinks, tags, block IDs, tasks.
     fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>], html: &[Range<usize>]) {
-        // Colors and ids in HTML aren't tags.
-        let in_html = |at: usize| {
-            let before = html.partition_point(|range| range.start <= at);
-            before.checked_sub(1).is_some_and(|index| html[index].contains(&at))
-        };
         let mut code = code.iter().peekable();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -295,7 +310,8 @@ impl Outline {
             if start < front {
                 continue;
             }
-            self.read_tags(start, body, &|at| in_code(at) || in_html(at));
+            // Colors and ids in HTML aren't tags.
+            self.read_tags(start, body, &|at| in_code(at) || is_within(html, at));
             if let Some(task) = NoteTask::parse_line(body, start) {
                 self.tasks.push(task);
             }
@@ -580,6 +596,15 @@ mod tests {
         let stored = serde_json::to_string(&outline).expect("written");
         assert_eq!(serde_json::from_str::<Outline>(&stored).expect("read"), outline);
         assert_eq!(percent_decode("a%20b%C3%A4%zz%"), "a bä%zz%");
+    }
+
+    #[test]
+    fn what_is_commented_out_is_no_task() {
+        let text = "- [ ] a %% b %%\n<!--\n- [ ] no\n\n- [ ] no\n-->\n- [ ] c <!-- d -->\n\n%%\n- [ ] no\n%%\n\n\
+                    ```\n%%\n```\n<div>\n- [ ] e\n</div>\n\n- [ ] 100%% f\n- [ ] g\n";
+        let outline = Outline::of(text);
+        let tasks: Vec<&str> = outline.tasks.iter().map(|task| task.text.as_str()).collect();
+        assert_eq!(tasks, ["a %% b %%", "c <!-- d -->", "e", "100%% f", "g"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name. An index in another format is rebuilt.
-const INDEX_FORMAT: &str = "words-9";
+const INDEX_FORMAT: &str = "words-10";
 /// Memory budget of the index writer, in bytes.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
 /// The sentence model reads about 250 words and works best on a few sentences. A longer passage is embedded in windows

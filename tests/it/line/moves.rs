@@ -142,6 +142,17 @@ fn links_and_todos_are_listed() {
 }
 
 #[test]
+fn a_task_that_is_commented_out_is_not_listed() {
+    let plan = "- [ ] sow %% in rows %%\n\n<!--\n- [ ] weed\n-->\n\n%%\n- [ ] mow\n%%\n\n\
+                - [ ] prune 📅 2999-01-01 <!-- late -->\n";
+    let house = House::with(&[("Plan.md", plan)]);
+    let todos = rows(&house, &["todos"]);
+    let seen: Vec<_> = todos.iter().map(|row| row["text"].as_str().unwrap_or_default()).collect();
+    assert_eq!(seen, ["prune <!-- late -->", "sow %% in rows %%"]);
+    house.run(&["todos", "--check", "Plan", "--words", "weed"]).refused(2, "Plan has no task “weed”");
+}
+
+#[test]
 fn a_ticked_task_comes_back_by_the_rules_of_the_tasks_plugin() {
     let plan = "- [ ] pay 🔁 every month on the last Friday 🗓️ 2024-05-31\r\n- [ ] water 🆔 w1 🔁 every week on Tuesday, \
                 Friday 📅 2024-05-07 ^w\r\n- [ ] ✅ means done\r\n";

@@ -79,6 +79,34 @@ fn notebooks_come_back_as_they_were() {
 }
 
 #[test]
+fn notebooks_of_early_formats_keep_their_lines() {
+    let house = House::new();
+    let cells = json!([
+        {"cell_type": "heading", "level": -1, "metadata": {}, "source": ["Sums", "and more"]},
+        {"cell_type": "markdown", "source": ["One", "", "Two"]},
+        {"cell_type": "code", "language": "python", "collapsed": true, "input": ["a = 1", "print(a)"], "outputs": [
+            {"output_type": "stream", "stream": "stdout", "text": ["1", "2"]},
+        ]},
+    ]);
+    for format in [2, 3] {
+        let name = format!("old{format}");
+        let old = json!({"nbformat": format, "metadata": {}, "worksheets": [{"cells": cells}]});
+        house.write(&format!("{name}.ipynb"), old.to_string().as_bytes());
+        house.run(&["import", &format!("{name}.ipynb")]).good();
+        let is = export(&house, &name);
+        let joined = |text: &Value| match text {
+            Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect::<String>(),
+            text => text.as_str().unwrap_or_default().to_owned(),
+        };
+        let source = |at: usize| joined(&is["cells"][at]["source"]);
+        assert_eq!([source(0), source(1), source(2)], ["# Sums and more", "One\n\nTwo", "a = 1\nprint(a)"]);
+        let code = &is["cells"][2];
+        let printed = joined(&code["outputs"][0]["text"]);
+        assert_eq!((printed.as_str(), &code["metadata"]["collapsed"]), ("1\n2", &json!(true)), "{code}");
+    }
+}
+
+#[test]
 fn what_is_no_notebook_is_refused() {
     let Some(all) = notebooks() else { return };
     let house = House::new();

@@ -28,6 +28,18 @@ fn found(house: &House, query: &str) -> Vec<String> {
 }
 
 #[test]
+fn is_todo_finds_what_the_agenda_lists() {
+    let house = House::with(&[
+        ("Begun.md", "# Begun\n\n- [/] sow beans\n"),
+        ("Dropped.md", "# Dropped\n\n- [-] sow peas\n"),
+        ("Hidden.md", "# Hidden\n\n<!--\n- [ ] sow kale\n-->\n\n```text\n- [ ] sow leek\n```\n"),
+    ]);
+    assert_eq!(house.json(&["todos"])["text"], "sow beans");
+    assert_eq!(found(&house, "is:todo"), ["Begun.md"]);
+    assert_eq!(found(&house, "is:done"), ["Dropped.md"]);
+}
+
+#[test]
 fn words_phrases_and_fields_find() {
     let house = house();
     let rows: &[(&str, &[&str])] = &[

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use store::disk::FileRow;
 use store::{Block, BlockId, CellOutput, Execution, OutputBody};
 use text::markdown;
+use text::outline::Outline;
+use text::task::NoteTask;
 
 /// Maximum length of a cell's indexed output in bytes.
 const MAX_FOUND_OUTPUT_BYTES: usize = 65_536;
@@ -58,7 +60,7 @@ pub(crate) fn build_note_text(
         passages.push(new_passage(String::new(), PassageKind::Prose, "", String::new(), String::new()));
     }
     if let Some(block) = blocks.first().filter(|block| block.text.contains("alias")) {
-        passages[0].names = text::outline::Outline::of(&block.text).aliases;
+        passages[0].names = Outline::of(&block.text).aliases;
     }
     if agent::memory::is_memory(&row.path) {
         // Experiences and traces are notes, but `in:memory` must find them.
@@ -111,7 +113,10 @@ fn names_a_year(text: &str) -> bool {
 }
 
 fn new_passage(place: String, kind: PassageKind, lang: &str, heading: String, text: String) -> IndexedPassage {
-    let has = |wanted: bool| text.lines().any(|line| todo_state(line) == Some(wanted));
+    // Few passages have a line that could be a task; only they're read as Markdown, for code and comments.
+    let could_be = text.lines().any(|line| NoteTask::parse_line(line, 0).is_some());
+    let tasks = if could_be { Outline::of(&text).tasks } else { Vec::new() };
+    let has = |wanted: bool| tasks.iter().any(|task| task.is_done() == wanted);
     let links = if kind == PassageKind::Prose { linked_names(&text) } else { Vec::new() };
     let (todo, done, lang) = (has(false), has(true), lang.to_owned());
     IndexedPassage { place, lang, heading, todo, done, links, text, ..IndexedPassage::new(kind) }
@@ -132,21 +137,6 @@ fn linked_names(text: &str) -> Vec<String> {
         }
     }
     found.into_iter().collect()
-}
-
-/// Returns whether a todo line is done; `None` if the line isn't a todo.
-fn todo_state(line: &str) -> Option<bool> {
-    let rest = line.trim_start_matches(['>', ' ', '\t']);
-    let rest = rest.strip_prefix(['-', '*', '+']).or_else(|| {
-        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        (digits.len() < rest.len()).then(|| digits.strip_prefix(['.', ')'])).flatten()
-    })?;
-    let mark = rest.trim_start().strip_prefix('[')?;
-    match mark.as_bytes() {
-        [b' ', b']', ..] => Some(false),
-        [b'x' | b'X', b']', ..] => Some(true),
-        _ => None,
-    }
 }
 
 /// State while reading a note's blocks.
