@@ -102,6 +102,39 @@ fn a_replay_has_the_leave_of_a_model_and_no_more() {
     assert_eq!((&known["usage_count"], &known["verified_count"]), (&json!(2), &json!(2)), "{known}");
 }
 
+/// Rows that sum up the others are found by their labels, which stand in the report as well.
+#[test]
+fn a_report_of_a_total_is_repeated_for_other_data() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&count);
+    let address = model(move |turn, _: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        let report = json!({"path": "reports/2026-10.md", "content": "# October 2026\n\nTotal: 517\n"});
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "data/2026-10.csv"}))]),
+            1 => (String::new(), vec![("write_file", report)]),
+            _ => ("The report is written.".to_owned(), Vec::new()),
+        }
+    });
+    let data = [
+        ("data/2026-10.csv", "shop,sold\nnorth,10\ntotal,517\n"),
+        ("data/2026-11.csv", "shop,sold\nsouth,4\neast,5\ntotal,9\n"),
+        ("data/2026-12.csv", "shop,sold\nsouth,4\n"),
+    ];
+    let house = house(&address, &data);
+    let goal = |month: &str, number: &str| format!("Write the report of {month} 2026 into reports/2026-{number}.md");
+    house.run(&["ask", &goal("October", "10")]).good();
+    let asked = count.load(Ordering::SeqCst);
+    let done = house.run(&["ask", &goal("November", "11"), "--mode", "follower"]).good().text();
+    assert!(done.contains("The report is written."), "{done}");
+    assert_eq!(house.read("notes/reports/2026-11.md"), b"# November 2026\n\nTotal: 9\n");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
+    // Without such a row, a model continues.
+    let stopped = house.run(&["ask", &goal("December", "12"), "--mode", "follower"]);
+    assert!(stopped.err.contains("The replay stopped at step"), "{stopped:?}");
+    assert!(!house.path("notes/reports/2026-12.md").exists() && count.load(Ordering::SeqCst) > asked);
+}
+
 #[test]
 fn a_schedule_that_follows_a_trace_ends_by_itself() {
     let (house, count, asked) = learned();
