@@ -91,6 +91,7 @@ pub(crate) mod mcp_server;
 mod mcp_volume;
 mod meaning;
 mod memory;
+mod model_choice;
 mod moves;
 mod notebooks;
 mod own_tools;

@@ -349,6 +349,20 @@ fn a_tool_server_obeys_the_list_of_hosts() {
 }
 
 #[test]
+fn without_the_sandbox_each_program_is_asked_about() {
+    let house = house(&one_call("shell", json!({"command": "echo ran >> ran.log"})), &[("a.md", "# A\n")]);
+    super::follower::add_config(&house, "approval:\n  never_approve: [shell]\n");
+    let done = house.run(&["ask", "go"]).good();
+    assert!(!done.err.contains("Allow?"), "{done:?}");
+    super::follower::add_config(&house, "security:\n  sandbox_enabled: false\n");
+    let done = house.fed(&["ask", "go"], b"n\n");
+    assert!(done.err.contains("the configuration switches the sandbox off") && done.err.contains("Allow?"), "{done:?}");
+    assert_eq!(house.read("notes/ran.log"), b"ran\n");
+    house.fed(&["ask", "go", "--approve", "read_file"], b"y\n").code(0);
+    assert_eq!(house.read("notes/ran.log"), b"ran\nran\n");
+}
+
+#[test]
 fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     let command: Arc<Mutex<&str>> = Arc::new(Mutex::new("echo one"));
     let script = {
