@@ -125,8 +125,23 @@ fn a_report_of_a_total_is_repeated_for_other_data() {
     let goal = |month: &str, number: &str| format!("Write the report of {month} 2026 into reports/2026-{number}.md");
     house.run(&["ask", &goal("October", "10")]).good();
     let asked = count.load(Ordering::SeqCst);
+    // What others hear of it says that no model wrote it.
+    let filters = ["--filter", "LLM_OUTPUT", "--filter", "PROGRAM_OUTPUT", "--filter", "RUN_ENDED"];
+    let (mut follower, said) = super::agent_settings::follower(&house, &filters);
     let done = house.run(&["ask", &goal("November", "11"), "--mode", "follower"]).good().text();
     assert!(done.contains("The report is written."), "{done}");
+    let mut heard: Vec<Value> = Vec::new();
+    for line in BufReader::new(said).lines() {
+        heard.push(serde_json::from_str(&line.expect("a line")).expect("JSON"));
+        if heard.last().is_some_and(|event| event["kind"] == "RUN_ENDED") {
+            break;
+        }
+    }
+    follower.kill().expect("killed");
+    follower.wait().expect("ended");
+    assert!(heard.iter().all(|event| event["kind"] != "LLM_OUTPUT"), "{heard:#?}");
+    let is_answer = |event: &&Value| event["kind"] == "PROGRAM_OUTPUT" && event["final"] == true;
+    assert_eq!(heard.iter().find(is_answer).map(|event| &event["text"]), Some(&json!("The report is written.")));
     assert_eq!(house.read("notes/reports/2026-11.md"), b"# November 2026\n\nTotal: 9\n");
     assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
     // Without such a row, a model continues.

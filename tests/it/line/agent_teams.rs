@@ -1,0 +1,187 @@
+//! Agents that work together, through the program: plans of models, tasks side by side, who does what, limits of single
+//! tasks, and messages between agents.
+
+use super::agents::{Said, house, model};
+use crate::program::House;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Waits for something that another request of the model does. A test that waits in vain fails by what it says then.
+fn wait_for(holds: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    holds()
+}
+
+/// Adds an agent of the user's own, whose prompt tells the model who is asked.
+fn add_agent(house: &House, name: &str, prompt: &str) {
+    let text = format!("---\nname: {name}\ndescription: Works.\n---\n{prompt}\n");
+    house.write(&format!("W/agents/{name}.md"), text.as_bytes());
+}
+
+/// Returns whether a request is that of the agent with this prompt.
+fn is_asked(body: &Value, prompt: &str) -> bool {
+    body["messages"][0]["content"].as_str().is_some_and(|system| system.contains(prompt))
+}
+
+fn task(goal: &str, agent: &str, more: &str) -> String {
+    format!("- [ ] {goal}\n  ```yaml\n  agent: {agent}\n{more}  ```\n")
+}
+
+#[test]
+fn a_model_plans_with_needs_and_agents_and_is_asked_again_if_the_plan_is_wrong() {
+    let refused = Arc::new(AtomicBool::new(false));
+    let heard = Arc::clone(&refused);
+    let address = model(move |turn, body| -> Said {
+        let tools: Vec<&Value> =
+            body["tools"].as_array().into_iter().flatten().map(|tool| &tool["function"]["name"]).collect();
+        if tools != [&json!("plan")] {
+            return ("Fine.".to_owned(), Vec::new());
+        }
+        heard.fetch_or(body["messages"].to_string().contains("wait for each other in a circle"), Ordering::SeqCst);
+        let needs = if turn == 0 { json!(["b"]) } else { json!([]) };
+        let count = json!({"id": "a", "goal": "Count the drops", "agent": "data", "needs": needs});
+        let write = json!({"id": "b", "goal": "Write the report", "agent": "docs", "needs": ["a"]});
+        (String::new(), vec![("plan", json!({"tasks": [count, write]}))])
+    });
+    let house = house(&address, &[("a.md", "# A\n")]);
+    house.run(&["tasks", "plan", "--model", "Report on the rain"]).code(0);
+    assert!(refused.load(Ordering::SeqCst), "the model was told of the circle");
+    let tasks = house.run(&["tasks", "--json"]).good().lines();
+    let planned: Vec<(&Value, &Value, &Value)> =
+        tasks.iter().map(|task| (&task["goal"], &task["agent"], &task["needs"])).collect();
+    let expected = [
+        (json!("Count the drops"), json!("data"), json!([])),
+        (json!("Write the report"), json!("docs"), json!(["a"])),
+    ];
+    assert_eq!(planned, expected.iter().map(|(goal, agent, needs)| (goal, agent, needs)).collect::<Vec<_>>());
+}
+
+#[test]
+fn tasks_run_side_by_side_and_after_what_they_need() {
+    let (slow, first) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let order: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let said = Arc::clone(&order);
+    let address = model(move |_, body| -> Said {
+        let say = |word: &'static str| {
+            said.lock().expect("whole").push(word);
+            (word.to_owned(), Vec::new())
+        };
+        if is_asked(body, "You walk slowly.") {
+            slow.store(true, Ordering::SeqCst);
+            // It ends last of all that needs it not.
+            wait_for(|| said.lock().expect("whole").contains(&"Jumped."));
+            return say("Walked.");
+        }
+        if is_asked(body, "You run ahead.") {
+            let is_beside = wait_for(|| slow.load(Ordering::SeqCst));
+            first.store(true, Ordering::SeqCst);
+            return say(if is_beside { "Ran." } else { "Ran alone." });
+        }
+        if is_asked(body, "You jump after.") {
+            return say(if first.load(Ordering::SeqCst) { "Jumped." } else { "Jumped too early." });
+        }
+        if is_asked(body, "You rest at last.") { say("Rested.") } else { ("Fine.".to_owned(), Vec::new()) }
+    });
+    let plan = [
+        task("Walk ^slow", "walker", ""),
+        task("Run ^first", "runner", ""),
+        task("Jump ^second", "jumper", "  needs: [first]\n"),
+        task("Rest ^last", "sleeper", "  needs: [slow, second]\n"),
+    ];
+    let house = house(&address, &[("tasks/way.md", &plan.concat())]);
+    for (name, prompt) in [
+        ("walker", "You walk slowly."),
+        ("runner", "You run ahead."),
+        ("jumper", "You jump after."),
+        ("sleeper", "You rest at last."),
+    ] {
+        add_agent(&house, name, prompt);
+    }
+    let done = house.run(&["tasks", "run", "tasks/way.md"]).code(0).text();
+    assert!(done.contains("4 of 4 tasks are done."), "{done}");
+    assert_eq!(*order.lock().expect("whole"), ["Ran.", "Jumped.", "Walked.", "Rested."]);
+    let text = String::from_utf8_lossy(&house.read("notes/tasks/way.md")).into_owned();
+    assert_eq!(text.matches("- [x]").count(), 4, "{text}");
+}
+
+#[test]
+fn where_rules_know_nobody_a_model_says_who_does_a_task() {
+    let assigned = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&assigned);
+    let address = model(move |_, body| -> Said {
+        let offered = body["tools"].as_array().map_or(0, Vec::len);
+        if offered == 1 && body["tools"][0]["function"]["name"] == "assign" {
+            count.fetch_add(1, Ordering::SeqCst);
+            return (String::new(), vec![("assign", json!({"tasks": [{"task": "song", "agent": "poet"}]}))]);
+        }
+        (format!("Rhymed: {}.", is_asked(body, "You rhyme.")), Vec::new())
+    });
+    let house = house(&address, &[("tasks/rain.md", "- [ ] Sing of the rain ^song\n")]);
+    add_agent(&house, "poet", "You rhyme.");
+    let done = house.run(&["tasks", "run", "tasks/rain.md"]).code(0).text();
+    assert!(done.contains("1 of 1 tasks are done.") && done.contains("Rhymed: true."), "{done}");
+    assert_eq!(assigned.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_task_costs_no_more_than_it_may() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let address = model(move |_, body| -> Said {
+        count.fetch_add(usize::from(is_asked(body, "You count.")), Ordering::SeqCst);
+        ("Counted.".to_owned(), Vec::new())
+    });
+    let plan = |most: &str| task("Count ^count", "counter", &format!("  constraints: [\"Max cost ${most}\"]\n"));
+    let house = house(&address, &[("tasks/less.md", &plan("5.00")), ("tasks/more.md", &plan("8.00"))]);
+    add_agent(&house, "counter", "You count.");
+    // An answer costs seven dollars, which is known before the call.
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    let known = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}";
+    let priced = config.replace("context: 32000}", known);
+    house.write("W/config.yaml", format!("{priced}  cost_limit: null\n").as_bytes());
+    house.run(&["tasks", "run", "tasks/less.md"]).code(1);
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "the call isn't made");
+    let runs = house.run(&["runs", "--json"]).good().lines();
+    let of = runs.iter().find(|run| run["agent"] == "counter").expect("it began");
+    assert_eq!((&of["standing"], &of["budget"]), (&json!("budget"), &json!(5.0)), "{of}");
+    house.run(&["tasks", "run", "tasks/more.md"]).code(0);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn agents_at_work_write_to_each_other() {
+    let sent = Arc::new(AtomicBool::new(false));
+    let address = model(move |turn, body| -> Said {
+        let heard = body["messages"].to_string().contains("The file is rows.csv.");
+        let look = || vec![("read_file", json!({"path": "data.csv"}))];
+        if is_asked(body, "You plot.") {
+            let tell = json!({"to": "writer", "text": "The file is rows.csv."});
+            return match turn {
+                0 => (String::new(), vec![("message_agent", tell)]),
+                _ => {
+                    sent.store(true, Ordering::SeqCst);
+                    ("Plotted.".to_owned(), Vec::new())
+                }
+            };
+        }
+        if is_asked(body, "You write.") {
+            wait_for(|| sent.load(Ordering::SeqCst));
+            return match turn {
+                0 => (String::new(), look()),
+                _ => (format!("Told: {heard}."), Vec::new()),
+            };
+        }
+        ("Fine.".to_owned(), Vec::new())
+    });
+    let plan = [task("Plot the rows ^plot", "plotter", ""), task("Write the page ^write", "writer", "")];
+    let house = house(&address, &[("tasks/shop.md", &plan.concat()), ("data.csv", "n\n1\n")]);
+    add_agent(&house, "plotter", "You plot.");
+    add_agent(&house, "writer", "You write.");
+    let done = house.run(&["tasks", "run", "tasks/shop.md"]).code(0).text();
+    assert!(done.contains("2 of 2 tasks are done.") && done.contains("Told: true."), "{done}");
+}
