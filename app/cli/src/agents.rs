@@ -19,6 +19,7 @@ use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
 use crate::plurals::counted;
 use crate::web_browser::open_page;
 use agent::budget::usage_so_far;
+use agent::memory::experience::RunOutcome;
 use agent::run_result::{RecordedRun, RunMetrics, RunResult};
 use agent::tool_catalog::BuiltInTool;
 use agent::{approval_text, policy, server_form, session_files};
@@ -256,7 +257,9 @@ fn result_of_run(scene: &CommandContext<'_>, run: DocId) -> Result<Option<RunRes
             Some(RecordedRun { about, steps, changes })
         };
         let delegated: Vec<RecordedRun<'_>> = family.into_iter().filter(|id| *id != run).filter_map(recorded).collect();
-        RunResult::of_run(recorded(run)?, &delegated)
+        let agents = session.agents();
+        let outcome = agents.run(run).and_then(|run| agents.outcome_of_run(run));
+        RunResult::of_run(recorded(run)?, outcome, &delegated)
     })?)
 }
 
@@ -294,7 +297,7 @@ fn show_result(scene: &mut CommandContext<'_>, result: Option<RunResult>) -> Res
 fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) -> Result<u8, CliError> {
     let state =
         read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone(), describe_status(run)))?;
-    let (about, todos, changes, status) = state;
+    let (about, todos, changes, mut status) = state;
     if args.export {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
         let exported =
@@ -322,6 +325,13 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
         spent.output_tokens,
         format_cost(spent.cost)
     )?;
+    let find_outcome = move |session: &Session| {
+        let agents = session.agents();
+        agents.run(run).and_then(|run| agents.outcome_of_run(run))
+    };
+    if about.ending == Some(RunEnding::Done) && scene.handle.read(find_outcome)? == Some(RunOutcome::Failure) {
+        status.push_str(", but what it tried failed");
+    }
     writeln!(scene.out, "{status}")?;
     for todo in &todos {
         writeln!(scene.out, "{}", todo_line(todo))?;

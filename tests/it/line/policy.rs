@@ -28,6 +28,7 @@ fn what_is_piped_in_answers_no_question() {
         house.enclose(&mut command);
         let piped = finish(command, b"");
         assert!(piped.err.contains("--answers-stdin") && piped.err.contains("approvals"), "{text}: {piped:?}");
+        assert!(piped.text().contains("Nobody decided in time"), "{text}: {piped:?}");
         assert!(!ran(), "{text}: {piped:?}");
     }
     // At a terminal, a person answers there; also if another process has the workspace.
