@@ -158,6 +158,11 @@ pub(super) fn format_time(milliseconds: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Returns the name of the device that carries out a run, if it isn't this one.
+pub(super) fn other_device(session: &Session, line: &RunSummary) -> Option<String> {
+    line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
+}
+
 /// Runs `cmd_runs`: lists runs, or stops, resumes or reverts one.
 pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> Result<u8, CliError> {
     if !args.resume && (args.more.is_some() || args.budget.is_some() || args.no_wait) {
@@ -171,12 +176,9 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
         if args.import.is_some() {
             return Err(CliError::usage("say into which session; `tracebook sessions` lists them"));
         }
-        let elsewhere = |session: &Session, line: &RunSummary| {
-            line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
-        };
         let mut all: Vec<(DocId, RunSummary, Option<String>)> = scene.handle.read(move |session| {
             let runs = session.agents().runs();
-            runs.map(|(id, line)| (id, line.clone(), elsewhere(session, line))).collect()
+            runs.map(|(id, line)| (id, line.clone(), other_device(session, line))).collect()
         })?;
         all.sort_by_key(|(_, line, _)| std::cmp::Reverse(line.start_time));
         scene.explain_empty_list(all.is_empty(), "No runs yet. `tracebook ask TEXT` starts one.")?;

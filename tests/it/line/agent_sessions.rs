@@ -98,13 +98,62 @@ fn a_model_that_goes_in_circles_answers_in_its_own_words_or_the_run_fails() {
 }
 
 #[test]
+fn wrong_calls_are_answered_and_change_nothing() {
+    let results: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&results);
+    let address = model(move |turn, body| -> Said {
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let said = messages.iter().filter(|message| message["role"] == "tool").map(|one| one["content"].to_string());
+        *heard.lock().expect("whole") = said.collect();
+        let tool = |name: &str| json!({"name": name, "description": "x", "parameters": {}, "code": "def run(): pass"});
+        let calls = vec![
+            ("frobnicate", json!({})),
+            ("read_file", json!({"file": "a.md"})),
+            ("read_file", json!({"path": "../../etc/passwd"})),
+            ("edit_file", json!({"path": "a.md", "old_content": "x", "new_content": "y"})),
+            ("create_tool", tool("X Bad")),
+            ("create_tool", tool("read_file")),
+        ];
+        if turn == 0 { (String::new(), calls) } else { ("Nothing worked.".to_owned(), Vec::new()) }
+    });
+    let house = house(&address, &[("a.md", "x\nx\n")]);
+    let before = house.run(&["tools", "--json"]).good().lines().len();
+    let done = house.run(&["ask", "go", "--approve", "create_tool", "--json"]).code(0).lines();
+    let failed = done.iter().filter(|step| step["type"] == "tool_result" && step["success"] == false).count();
+    let results = results.lock().expect("whole");
+    assert_eq!((failed, results.len()), (6, 6), "{done:#?}");
+    for part in ["no tool frobnicate", "called wrongly", "outside", "is in the note 2 times"] {
+        assert!(results.iter().any(|result| result.contains(part)), "{part}: {results:?}");
+    }
+    assert_eq!(house.read("notes/a.md"), b"x\nx\n");
+    assert_eq!(house.run(&["tools", "--json"]).good().lines().len(), before, "no tool was made");
+}
+
+#[test]
+fn the_budget_of_a_month_stops_runs_before_it_is_overdrawn() {
+    let house = house(&model(|_, _| ("Yes.".to_owned(), Vec::new())), &[("a.md", "# A\n")]);
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    // An answer costs seven dollars, which is known before the call.
+    let known = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}";
+    let priced = config.replace("context: 32000}", known);
+    house.write("W/config.yaml", format!("{priced}  cost_limit: null\nbudget:\n  month: 20\n").as_bytes());
+    assert!(house.run(&["budget"]).good().text().contains("this month: $0.0000, 0 tokens, $20.0000 of $20.00 left"));
+    for _ in 0..2 {
+        house.run(&["ask", "Is it so?"]).code(0);
+    }
+    let refused = house.run(&["ask", "Is it so?"]).code(1);
+    assert!(refused.err.contains("The balance is too low") || refused.text().contains("The balance is too low"));
+    assert!(house.run(&["budget"]).good().text().contains("this month: $14.0000, 36 tokens, $6.0000 of $20.00 left"));
+}
+
+#[test]
 fn a_program_of_an_agent_reaches_no_network_and_no_other_files() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
     listener.set_nonblocking(true).expect("set");
     let code = REACHING.replace("PORT", &port.to_string());
     let address = model(move |turn, _| -> Said {
-        let command = json!({"command": "cat ../secret.txt /etc/shadow; echo over"});
+        let command = json!({"command": "cat ../secret.txt; echo over"});
         match turn {
             0 => (String::new(), vec![("shell", command), ("run_python", json!({"code": code}))]),
             _ => ("Done.".to_owned(), Vec::new()),

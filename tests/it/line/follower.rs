@@ -119,9 +119,14 @@ fn a_report_of_a_total_is_repeated_for_other_data() {
     let data = [
         ("data/2026-10.csv", "shop,sold\nnorth,10\ntotal,517\n"),
         ("data/2026-11.csv", "shop,sold\nsouth,4\neast,5\ntotal,9\n"),
-        ("data/2026-12.csv", "shop,sold\nsouth,4\n"),
+        ("data/2026-12.csv", "shop,sold,back\nsouth,4,0\n"),
     ];
     let house = house(&address, &data);
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    let priced = "context: 32000, local: false, price: {input: 1000, output: 1000}}";
+    let config = config.replace("context: 32000}", priced) + "  cost_limit: null\n";
+    house.write("W/config.yaml", config.as_bytes());
+    let known = || house.run(&["traces", "--json"]).good().lines().remove(0);
     let goal = |month: &str, number: &str| format!("Write the report of {month} 2026 into reports/2026-{number}.md");
     house.run(&["ask", &goal("October", "10")]).good();
     let asked = count.load(Ordering::SeqCst);
@@ -144,10 +149,16 @@ fn a_report_of_a_total_is_repeated_for_other_data() {
     assert_eq!(heard.iter().find(is_answer).map(|event| &event["text"]), Some(&json!("The report is written.")));
     assert_eq!(house.read("notes/reports/2026-11.md"), b"# November 2026\n\nTotal: 9\n");
     assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
-    // Without such a row, a model continues.
+    let trace = known();
+    assert_eq!((&trace["usage_count"], &trace["verified_count"]), (&json!(1), &json!(1)), "{trace}");
+    let (learned, saved) = (trace["learned_usd"].as_f64(), trace["saved_usd"].as_f64());
+    assert!(learned == saved && learned.is_some_and(|cost| (cost - 0.054).abs() < 1e-9), "three calls: {trace}");
+    // Data of another form stop it, and a model continues.
     let stopped = house.run(&["ask", &goal("December", "12"), "--mode", "follower"]);
     assert!(stopped.err.contains("The replay stopped at step"), "{stopped:?}");
     assert!(!house.path("notes/reports/2026-12.md").exists() && count.load(Ordering::SeqCst) > asked);
+    let trace = known();
+    assert_eq!((&trace["usage_count"], &trace["verified_count"]), (&json!(2), &json!(1)), "{trace}");
 }
 
 #[test]

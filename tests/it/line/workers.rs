@@ -199,6 +199,9 @@ fn a_worker_carries_out_a_run_by_the_policy_and_the_decisions_of_its_owner() {
     assert!(lines.iter().all(|line| line["type"] != "approval_pending"), "{lines:#?}");
     let runs = scene.desk.run(&["worker", "list", "--json"]).good().lines();
     assert_eq!(runs.iter().map(|run| &run["ending"]).collect::<Vec<_>>(), ["done", "done"]);
+    // What the worker has paid isn't among this device's costs, and the log says so.
+    let log = scene.desk.run(&["budget", "--log"]).good().text();
+    assert!(log.contains("this month: $0.0000, 0 tokens") && log.matches("  (paid on ").count() == 2, "{log}");
 }
 
 /// A model that calls a shell once, and says whether it's told that the call was under way.
