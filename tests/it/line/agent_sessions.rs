@@ -161,7 +161,7 @@ fn a_program_of_an_agent_reaches_no_network_and_no_other_files() {
     });
     let house = house(&address, &[("a.md", "# A\n")]);
     house.write("secret.txt", b"planted\n");
-    let done = house.run(&["ask", "go", "--approve", "shell", "--approve", "run_python", "--json"]).code(0).lines();
+    let done = house.fed(&["ask", "go", "--approve", "run_python", "--json"], b"y\ny\n").code(0).lines();
     let results = done.iter().filter(|step| step["type"] == "tool_result").map(|step| step["result"].to_string());
     let said = results.collect::<Vec<_>>().concat();
     assert!(said.contains("over") && said.contains("no network"), "{done:#?}");
