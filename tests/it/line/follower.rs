@@ -397,6 +397,24 @@ fn an_unknown_price_is_unknown_and_never_free() {
 }
 
 #[test]
+fn what_a_replay_saves_is_unknown_if_the_price_is() {
+    let address = model(|turn, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("It is read.".to_owned(), Vec::new()),
+        }
+    });
+    let house = paid(&address, "");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).replace(", price: {input: 10, output: 30}", "");
+    house.write("W/config.yaml", config.as_bytes());
+    house.run(&["ask", "Read a.md"]).code(0);
+    house.run(&["ask", "Read a.md", "--mode", "follower"]).good();
+    let listed = house.run(&["traces"]).good().text();
+    assert!(listed.contains("Saved so far: 36 tokens, $0.0000 and an unknown cost"), "{listed}");
+    assert_eq!(house.run(&["traces", "--json"]).good().lines()[0]["is_cost_unknown"], true);
+}
+
+#[test]
 fn the_watchdog_keeps_the_limits_of_the_configuration() {
     // A model that never begins, and one that stops in the middle.
     for (words, limit) in [(NOTHING, "first_byte: 1 s"), (ONE_WORD, "silence: 1 s"), (ONE_WORD, "call: 2 s")] {

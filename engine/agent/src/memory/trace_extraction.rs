@@ -383,6 +383,7 @@ fn learned_metadata(lived: &CompletedRun<'_>) -> TraceMetadata {
         estimated_time_secs: slow as f64 / 1_000.0,
         learned_tokens: spent.input_tokens.saturating_add(spent.output_tokens),
         learned_usd: spent.cost.unwrap_or(0.0),
+        is_cost_unknown: spent.cost.is_none(),
         learned_secs: secs,
         agent: about.agent.clone(),
         learned_from: lived.run.to_owned(),
