@@ -123,9 +123,46 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     });
     let house = house(&address, &[("tasks/rain.md", "- [ ] Sing of the rain ^song\n")]);
     add_agent(&house, "poet", "You rhyme.");
+    super::follower::add_config(&house, "memory:\n  place: folder\n");
     let done = house.run(&["tasks", "run", "tasks/rain.md"]).code(0).text();
     assert!(done.contains("1 of 1 tasks are done.") && done.contains("Rhymed: true."), "{done}");
     assert_eq!(assigned.load(Ordering::SeqCst), 1);
+    let log = String::from_utf8_lossy(&house.read("notes/memory/decisions.md")).into_owned();
+    assert!(log.contains("- Assigned: song to poet, done: Sing of the rain"), "{log}");
+}
+
+/// Both have read the passage before one of them changes it.
+#[test]
+fn of_two_changes_of_one_passage_the_second_is_refused_and_the_summary_says_so() {
+    let (begun, changed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let address = model(move |turn, body| -> Said {
+        let (first, second) = (is_asked(body, "You raise."), is_asked(body, "You lower."));
+        if !first && !second {
+            return ("Fine.".to_owned(), Vec::new());
+        }
+        let price = if first { "four" } else { "five" };
+        let new = format!("Plums cost {price}.");
+        let edit = json!({"path": "shop.md", "old_content": "Plums cost three.", "new_content": new});
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "shop.md"}))]),
+            1 => {
+                begun.fetch_add(1, Ordering::SeqCst);
+                wait_for(|| begun.load(Ordering::SeqCst) == 2 && (first || changed.load(Ordering::SeqCst)));
+                (String::new(), vec![("edit_file", edit)])
+            }
+            _ => {
+                changed.fetch_or(first, Ordering::SeqCst);
+                ("Over.".to_owned(), Vec::new())
+            }
+        }
+    });
+    let plan = [task("Raise ^up", "raiser", ""), task("Lower ^down", "lowerer", "")].concat();
+    let house = house(&address, &[("tasks/shop.md", &plan), ("shop.md", "# Shop\n\nPlums cost three.\n")]);
+    add_agent(&house, "raiser", "You raise.");
+    add_agent(&house, "lowerer", "You lower.");
+    let done = house.run(&["tasks", "run", "tasks/shop.md"]).code(0).text();
+    assert_eq!(house.read("notes/shop.md"), b"# Shop\n\nPlums cost four.\n");
+    assert!(done.contains("What was called failed in these parts: edit_file failed: old_content does not"), "{done}");
 }
 
 #[test]
