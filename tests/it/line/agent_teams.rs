@@ -131,6 +131,39 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     assert!(log.contains("- Assigned: song to poet, done: Sing of the rain"), "{log}");
 }
 
+#[test]
+fn a_project_gets_its_folders_its_plan_and_its_agents() {
+    let address = model(|_, body| -> Said {
+        let tools: Vec<&Value> =
+            body["tools"].as_array().into_iter().flatten().map(|tool| &tool["function"]["name"]).collect();
+        if tools != [&json!("plan")] {
+            return (format!("Summed: {}.", is_asked(body, "You know the weather.")), Vec::new());
+        }
+        let sum = json!({"id": "sum", "goal": "Sum the rain of each day", "agent": "meteorologist"});
+        let write = json!({"id": "write", "goal": "Write output/data/rain.md", "needs": ["sum"]});
+        let agent = json!({"name": "meteorologist", "description": "Rain", "prompt": "You know the weather."});
+        (String::new(), vec![("plan", json!({"project": "rain", "tasks": [sum, write], "agents": [agent]}))])
+    });
+    let house = house(&address, &[("a.md", "# A\n")]);
+    // Writing an agent, whose prompt later runs obey, is asked about.
+    let done = house.fed(&["ask", "@system Report on the rain of October"], b"y\n").code(0);
+    assert!(done.err.contains("agents are loaded from there"), "{}", done.err);
+    let said = done.text();
+    assert!(said.contains("Phase 8 of 8") && said.contains("2 of 2 tasks are done."), "{said}");
+    let log = "projects/rain/memory/short_term/execution_log.md";
+    assert!(said.contains(&format!("Logged in the memory on this device: {log}.")), "{said}");
+    assert!(!house.path(&format!("notes/{log}")).exists());
+    assert!(said.contains("- Sum the rain of each day (done): Summed: true."), "{said}");
+    for folder in ["output/code", "output/data", "output/visualizations", "components/agents", "tasks"] {
+        assert!(house.path(&format!("notes/projects/rain/{folder}")).is_dir(), "{folder}");
+    }
+    let plan = String::from_utf8_lossy(&house.read("notes/projects/rain/tasks/plan.md")).into_owned();
+    assert!(plan.contains("- [x] Sum the rain of each day ^sum") && plan.contains("- [x] Write"), "{plan}");
+    let agent =
+        String::from_utf8_lossy(&house.read("notes/projects/rain/components/agents/meteorologist.md")).into_owned();
+    assert!(agent.contains("You know the weather."), "{agent}");
+}
+
 /// Both have read the passage before one of them changes it.
 #[test]
 fn of_two_changes_of_one_passage_the_second_is_refused_and_the_summary_says_so() {
