@@ -275,7 +275,7 @@ fn learn_with(lived: &CompletedRun<'_>, keeps_numbers: bool) -> Result<RunTrace,
         let own = literals.text(0..at + 1);
         let shape = super::result_check::result_shape(&call.result);
         let mut telling = new_information(&call.result, &[&shape, &own], &goal_words);
-        let labels = labels_of_taken_values((at + 1, &call.result), &places);
+        let labels = labels_of_taken_values((at + 1, call.result.as_str()), &places);
         telling.retain(|word| !labels.contains(word));
         let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
         let same = used || listed.contains(&(at + 1)) || literals.depend_on_result(at);

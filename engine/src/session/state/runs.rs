@@ -159,7 +159,7 @@ impl RunsState {
         let setup = self.setup.as_deref();
         let mut policy = setup.map(|setup| ToolPolicy::from_config(&setup.config)).unwrap_or_default();
         let unconfined = setup.and_then(|setup| setup.unconfined.as_ref());
-        let why = |why| format!("programs cannot be confined here ({why}), so each one is asked about");
+        let why = |why: &String| format!("programs cannot be confined here ({why}), so each one is asked about");
         policy.unconfined = unconfined.map(why).or(policy.unconfined);
         policy.rules.extend(self.rules.iter().cloned());
         policy
