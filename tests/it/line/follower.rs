@@ -126,8 +126,11 @@ fn a_report_of_a_total_is_repeated_for_other_data() {
     let priced = "context: 32000, local: false, price: {input: 1000, output: 1000}}";
     let config = config.replace("context: 32000}", priced) + "  cost_limit: null\n";
     house.write("W/config.yaml", config.as_bytes());
-    let known = || house.run(&["traces", "--json"]).good().lines().remove(0);
     let goal = |month: &str, number: &str| format!("Write the report of {month} 2026 into reports/2026-{number}.md");
+    let known = || {
+        let traces = house.run(&["traces", "--json"]).good().lines();
+        traces.into_iter().find(|trace| trace["goal_text"] == goal("October", "10")).expect("learned")
+    };
     house.run(&["ask", &goal("October", "10")]).good();
     let asked = count.load(Ordering::SeqCst);
     // What others hear of it says that no model wrote it.
