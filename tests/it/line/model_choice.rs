@@ -169,7 +169,7 @@ fn two_models(llm: &str, one: &str, two: &str) -> House {
     let second = model(|_, _| ("I am the second.".to_owned(), Vec::new()));
     let house = House::with(&[("a.md", "# A\n")]);
     let config = format!(
-        "llm:\n  default_provider: one\n{llm}  providers:\n    \
+        "llm:\n  default_provider: one\n{llm}  providers:\n    ollama: {{enabled: false}}\n    \
          one: {{wire: openai, base_url: \"{first}/v1\", model: alpha, context: 32000, {one}}}\n    \
          two: {{wire: openai, base_url: \"{second}/v1\", model: beta, context: 32000, {two}}}\n"
     );
@@ -216,7 +216,8 @@ fn what_costs_too_much_goes_to_a_cheaper_model() {
     let request = "  prefer_local: false\n  fallback: [two]\n  cost_limit: null\n  request_cost_limit: 5\n";
     let (answer, route) = asked(&two_models(request, dear, cheap), &["What day is it?"]);
     assert_eq!(answer, "I am the second.");
-    assert!(route.contains("not one: $10.0000 is over the $5.0000 for a request"), "{route}");
+    let why = "two/beta: next in the fallback chain; not one: $10.0000 is over the $5.0000 for a request";
+    assert_eq!(route, why);
     let house = two_models("  prefer_local: false\n  fallback: [two]\n  cost_limit: 15\n", dear, cheap);
     assert_eq!(asked(&house, &["What day is it?"]).0, "I am the first.");
     let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
@@ -238,7 +239,7 @@ fn a_model_on_this_machine_goes_first_and_the_chain_follows() {
     house.write("W/config.yaml", format!("{}http://127.0.0.1:9{}", &config[..at], &config[end..]).as_bytes());
     let (answer, route) = asked(&house, &["What day is it?"]);
     assert_eq!(answer, "I am the first.");
-    assert!(route.contains("next in the fallback chain; two did not answer"), "{route}");
+    assert!(route.starts_with("one/alpha: the default; two did not answer: 127.0.0.1:9"), "{route}");
 }
 
 #[test]
