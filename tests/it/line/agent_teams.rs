@@ -224,26 +224,34 @@ fn a_task_costs_no_more_than_it_may() {
 }
 
 #[test]
-fn agents_at_work_write_to_each_other() {
-    let sent = Arc::new(AtomicBool::new(false));
+fn agents_at_work_write_to_all_and_reply() {
+    let (sent, replied) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let address = model(move |turn, body| -> Said {
-        let heard = body["messages"].to_string().contains("The file is rows.csv.");
-        let look = || vec![("read_file", json!({"path": "data.csv"}))];
+        let all = body["messages"].to_string();
+        let look = || (String::new(), vec![("read_file", json!({"path": "data.csv"}))]);
         if is_asked(body, "You plot.") {
-            let tell = json!({"to": "writer", "text": "The file is rows.csv."});
+            let tell = json!({"to": "all", "text": "The file is rows.csv."});
+            if turn == 1 {
+                sent.store(true, Ordering::SeqCst);
+                wait_for(|| replied.load(Ordering::SeqCst));
+            }
             return match turn {
                 0 => (String::new(), vec![("message_agent", tell)]),
-                _ => {
-                    sent.store(true, Ordering::SeqCst);
-                    ("Plotted.".to_owned(), Vec::new())
-                }
+                1 => look(),
+                _ => (format!("Heard: {}.", all.contains("(a reply to ") && all.contains("Thanks.")), Vec::new()),
             };
         }
         if is_asked(body, "You write.") {
             wait_for(|| sent.load(Ordering::SeqCst));
+            // The message has a name, by which it's answered.
+            let names = all.split("Message ").filter_map(|rest| rest.split(' ').next());
+            let name = names.filter(|name| name.contains('#')).last().unwrap_or_default();
+            let reply = json!({"to": "plotter", "text": "Thanks.", "reply_to": name});
+            replied.fetch_or(turn > 1, Ordering::SeqCst);
             return match turn {
-                0 => (String::new(), look()),
-                _ => (format!("Told: {heard}."), Vec::new()),
+                0 => look(),
+                1 => (String::new(), vec![("message_agent", reply)]),
+                _ => (format!("Told: {}.", all.contains("The file is rows.csv.")), Vec::new()),
             };
         }
         ("Fine.".to_owned(), Vec::new())
@@ -253,5 +261,6 @@ fn agents_at_work_write_to_each_other() {
     add_agent(&house, "plotter", "You plot.");
     add_agent(&house, "writer", "You write.");
     let done = house.run(&["tasks", "run", "tasks/shop.md"]).code(0).text();
-    assert!(done.contains("2 of 2 tasks are done.") && done.contains("Told: true."), "{done}");
+    assert!(done.contains("2 of 2 tasks are done."), "{done}");
+    assert!(done.contains("Told: true.") && done.contains("Heard: true."), "{done}");
 }
