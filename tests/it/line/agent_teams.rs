@@ -244,8 +244,8 @@ fn agents_at_work_write_to_all_and_reply() {
         if is_asked(body, "You write.") {
             wait_for(|| sent.load(Ordering::SeqCst));
             // The message has a name, by which it's answered.
-            let names = all.split("Message ").filter_map(|rest| rest.split(' ').next());
-            let name = names.filter(|name| name.contains('#')).last().unwrap_or_default();
+            let mut names = all.split("Message ").filter_map(|rest| rest.split(' ').next());
+            let name = names.find(|name| name.contains('#')).unwrap_or_default();
             let reply = json!({"to": "plotter", "text": "Thanks.", "reply_to": name});
             replied.fetch_or(turn > 1, Ordering::SeqCst);
             return match turn {
