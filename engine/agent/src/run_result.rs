@@ -36,8 +36,8 @@ pub struct RunMetrics {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
-    /// Whether the run ended with an answer, and its calls didn't fail for good: some worked, and later ones made up for
-    /// those that failed.
+    /// Whether the run ended with an answer, and its calls didn't fail for good: some worked, and later ones made up
+    /// for those that failed.
     pub success: bool,
     /// The answer; empty if there's none.
     pub output: String,

@@ -130,8 +130,8 @@ pub(super) fn taken_places(steps: &[TraceStep]) -> BTreeSet<String> {
     places
 }
 
-/// Returns the numbers of the steps, from 1, of which one of these places is a line by its number: the lines must be the
-/// same next time, or another one is there.
+/// Returns the numbers of the steps, from 1, of which one of these places is a line by its number: the lines must be
+/// the same next time, or another one is there.
 pub(super) fn taken_from_lines(places: &BTreeSet<String>) -> BTreeSet<usize> {
     let step = |place: &String| {
         let (step, line) = place.strip_prefix("step")?.split_once(".line")?;

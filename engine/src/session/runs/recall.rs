@@ -157,7 +157,8 @@ impl RunsState {
         trace_extraction::with_tool_facts(calls, &self.tool_facts(&self.definition_of(run)))
     }
 
-    /// Returns what a run came to by its calls; `None` while it continues. One that ended with an answer may have failed.
+    /// Returns what a run came to by its calls; `None` while it continues. It may have failed although it ended with
+    /// an answer.
     pub fn outcome_of_run(&self, run: &AgentRun) -> Option<RunOutcome> {
         Some(run_outcome::outcome_of_calls(run.about.ending?, &self.completed_calls_of(run)))
     }
