@@ -5,8 +5,10 @@ mod acp;
 #[cfg(target_os = "linux")]
 mod acp_programs;
 mod advice;
+mod agent_sessions;
 mod agent_settings;
 mod agent_socket;
+mod agent_teams;
 pub(crate) mod agents;
 mod agents_elsewhere;
 mod answers;
@@ -92,6 +94,7 @@ pub(crate) mod mcp_server;
 mod mcp_volume;
 mod meaning;
 mod memory;
+mod model_choice;
 mod moves;
 mod notebooks;
 mod own_tools;

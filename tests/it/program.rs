@@ -61,7 +61,13 @@ impl House {
         if !words.contains(&"--workspace") {
             command.args(["--workspace", "W"]);
         }
-        command.args(words);
+        let (name, rest) = words.split_at(words.len().min(1));
+        command.args(name);
+        // Tests answer by a pipe what a person answers at a terminal.
+        if matches!(words, ["ask" | "approvals", ..] | ["tasks", "run", ..] | ["runs", _, "--resume", ..]) {
+            command.arg("--answers-stdin");
+        }
+        command.args(rest);
         self.enclose(command);
     }
 

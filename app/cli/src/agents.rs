@@ -7,7 +7,9 @@ mod sessions;
 mod tool_packages;
 mod tools;
 
-pub(super) use ask::{AskedRun, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume};
+pub(super) use ask::{
+    AskedRun, FollowOptions, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume,
+};
 pub(super) use sessions::{cmd_sessions, read_session};
 pub(super) use tools::cmd_tools;
 
@@ -17,6 +19,7 @@ use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
 use crate::plurals::counted;
 use crate::web_browser::open_page;
 use agent::budget::usage_so_far;
+use agent::memory::experience::RunOutcome;
 use agent::run_result::{RecordedRun, RunMetrics, RunResult};
 use agent::tool_catalog::BuiltInTool;
 use agent::{approval_text, policy, server_form, session_files};
@@ -155,6 +158,11 @@ pub(super) fn format_time(milliseconds: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Returns the name of the device that carries out a run, if it isn't this one.
+pub(super) fn other_device(session: &Session, line: &RunSummary) -> Option<String> {
+    line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
+}
+
 /// Runs `cmd_runs`: lists runs, or stops, resumes or reverts one.
 pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> Result<u8, CliError> {
     if !args.resume && (args.more.is_some() || args.budget.is_some() || args.no_wait) {
@@ -168,12 +176,9 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
         if args.import.is_some() {
             return Err(CliError::usage("say into which session; `tracebook sessions` lists them"));
         }
-        let elsewhere = |session: &Session, line: &RunSummary| {
-            line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
-        };
         let mut all: Vec<(DocId, RunSummary, Option<String>)> = scene.handle.read(move |session| {
             let runs = session.agents().runs();
-            runs.map(|(id, line)| (id, line.clone(), elsewhere(session, line))).collect()
+            runs.map(|(id, line)| (id, line.clone(), other_device(session, line))).collect()
         })?;
         all.sort_by_key(|(_, line, _)| std::cmp::Reverse(line.start_time));
         scene.explain_empty_list(all.is_empty(), "No runs yet. `tracebook ask TEXT` starts one.")?;
@@ -233,7 +238,8 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
             more: number_option("more", args.more.as_deref())?,
             budget,
         })?;
-        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
+        let options = FollowOptions { no_wait: args.no_wait, answers_stdin: args.answers_stdin };
+        return ask::follow_run(scene, run, options, usize::MAX);
     } else {
         return show_run(scene, run, args);
     }
@@ -253,7 +259,9 @@ fn result_of_run(scene: &CommandContext<'_>, run: DocId) -> Result<Option<RunRes
             Some(RecordedRun { about, steps, changes })
         };
         let delegated: Vec<RecordedRun<'_>> = family.into_iter().filter(|id| *id != run).filter_map(recorded).collect();
-        RunResult::of_run(recorded(run)?, &delegated)
+        let agents = session.agents();
+        let outcome = agents.run(run).and_then(|run| agents.outcome_of_run(run));
+        RunResult::of_run(recorded(run)?, outcome, &delegated)
     })?)
 }
 
@@ -291,7 +299,7 @@ fn show_result(scene: &mut CommandContext<'_>, result: Option<RunResult>) -> Res
 fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) -> Result<u8, CliError> {
     let state =
         read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone(), describe_status(run)))?;
-    let (about, todos, changes, status) = state;
+    let (about, todos, changes, mut status) = state;
     if args.export {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
         let exported =
@@ -319,6 +327,13 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
         spent.output_tokens,
         format_cost(spent.cost)
     )?;
+    let find_outcome = move |session: &Session| {
+        let agents = session.agents();
+        agents.run(run).and_then(|run| agents.outcome_of_run(run))
+    };
+    if about.ending == Some(RunEnding::Done) && scene.handle.read(find_outcome)? == Some(RunOutcome::Failure) {
+        status.push_str(", but what it tried failed");
+    }
     writeln!(scene.out, "{status}")?;
     for todo in &todos {
         writeln!(scene.out, "{}", todo_line(todo))?;
@@ -646,7 +661,8 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     page.map_or(Ok(()), |form| open_page(&form, false, scene.errors))?;
     export::open_note::wait_until_saved(scene.handle)?;
     if scene.own {
-        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
+        let options = FollowOptions { no_wait: args.no_wait, answers_stdin: args.answers_stdin };
+        return ask::follow_run(scene, run, options, usize::MAX);
     }
     // The owning process may have the run's terminal, so the run isn't followed here.
     crate::guest_runs::hold_for(run);

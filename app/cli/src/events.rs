@@ -48,7 +48,7 @@ pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments)
         for (kind, about) in EVENT_KINDS {
             match scene.json {
                 true => writeln!(scene.out, "{}", json!({"kind": kind, "about": about}))?,
-                false => writeln!(scene.out, "{kind:<13} {about}")?,
+                false => writeln!(scene.out, "{kind:<14} {about}")?,
             }
         }
         return Ok(EXIT_DONE);
@@ -133,7 +133,7 @@ fn print_event(scene: &mut CommandContext<'_>, event: &WorkspaceEvent) -> Result
     let words: String = untrusted_text::escape_line(words).chars().take(MAX_LINE_CHARS).collect();
     let subject = untrusted_text::escape_line(&event.subject);
     let gap = if subject.is_empty() || words.is_empty() { "" } else { ": " };
-    writeln!(scene.out, "{}  {:<12}  {subject}{gap}{words}", agents::format_time(event.at), event.kind)?;
+    writeln!(scene.out, "{}  {:<14}  {subject}{gap}{words}", agents::format_time(event.at), event.kind)?;
     Ok(())
 }
 

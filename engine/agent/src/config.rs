@@ -436,7 +436,8 @@ impl Default for ApprovalConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecurityConfig {
-    /// Whether shell and Python tools run in the sandbox. If not, each of their calls needs approval.
+    /// Whether shell and Python tools may run without approval because they are in the sandbox. If not, each of their
+    /// calls needs approval. They are in the sandbox all the same.
     #[serde(deserialize_with = "values::plain")]
     pub sandbox_enabled: bool,
     /// Whether tools may reach only the allowed hosts; otherwise the user is asked about others.

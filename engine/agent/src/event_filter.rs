@@ -27,10 +27,11 @@ const CUSTOM_PREFIX: &str = "CUSTOM.";
 const MAX_CUSTOM_NAME_BYTES: usize = 64;
 
 /// Kinds of events: names, and what each one says. The first three are those of `llm-os.md` (shared/reference).
-pub const EVENT_KINDS: [(&str, &str); 19] = [
+pub const EVENT_KINDS: [(&str, &str); 20] = [
     (STEP_KINDS[0], "a message for an agent"),
     (STEP_KINDS[1], "what a model wrote"),
     (STEP_KINDS[2], "the result of a tool call"),
+    ("PROGRAM_OUTPUT", "what the program says in a run without a model, such as the answer of a replay"),
     ("TOOL_CALL", "a tool call, with its arguments"),
     ("TODO", "the todos of a run"),
     ("ERROR", "an error in a run"),

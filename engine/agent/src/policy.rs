@@ -32,7 +32,7 @@ pub struct ToolPolicy {
     pub hosts: Vec<String>,
     /// Whether all other hosts are denied.
     pub restricted: bool,
-    /// Why tools can't be sandboxed. If set, calls that run programs always need approval.
+    /// Why calls that run programs always need approval, such as that they can't be sandboxed; `None` if they don't.
     pub unconfined: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl ToolPolicy {
             hosts: config.security.allowed_hosts.clone(),
             restricted: config.security.network_restricted,
             unconfined: (!config.security.sandbox_enabled)
-                .then(|| "the configuration switches the sandbox off".to_owned()),
+                .then(|| "the configuration asks about each program (security.sandbox_enabled)".to_owned()),
         }
     }
 
@@ -158,10 +158,7 @@ impl ToolPolicy {
         // A tool of the user's own is a program, whether or not it may start others.
         let is_program = tool.permissions.process || matches!(tool.source, ToolSource::User { .. });
         if let Some(why) = self.unconfined.as_ref().filter(|_| is_program) {
-            return verdict(
-                Permission::Ask,
-                format!("programs cannot be confined here ({why}), so each one is asked about"),
-            );
+            return verdict(Permission::Ask, why.clone());
         }
         // A rule that asks means that the user wants to see each call, but a newer decision overrides it.
         if let Some(rule) = spoken.iter().rev().find(|rule| rule.word != Permission::Deny) {

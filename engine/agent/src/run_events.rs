@@ -38,7 +38,7 @@ impl RunEventCursor {
         };
         let input = known.is_none() && matches!(run.about.origin, RunOrigin::User);
         let input = input.then(|| run.input_event());
-        let new = run.steps[seen..].iter().filter(|step| has_news(step)).map(|step| run.step_event(step));
+        let new = (seen..run.steps.len()).filter(|at| has_news(&run.steps[*at])).map(|at| run.step_event(at));
         input.into_iter().chain(new).collect()
     }
 }
@@ -57,7 +57,19 @@ impl RunEventSource<'_> {
         self.event("USER_INPUT", &self.about.agent, self.about.start_time, data)
     }
 
-    fn step_event(&self, step: &ExecutionStep) -> WorkspaceEvent {
+    /// Returns whether a model wrote the text of the step at this index: the step has the call's tokens, or is the
+    /// answer of that call. The program itself says what is remembered, which phase begins, and how a replay ended.
+    fn is_of_model(&self, at: usize) -> bool {
+        let is_answer = matches!(self.steps[at].kind, StepKind::FinalAnswer { .. });
+        let is_text = |step: &&ExecutionStep| matches!(step.kind, StepKind::Thinking { .. });
+        // A remark of the program may be between the call and its answer.
+        let mut before = self.steps[..at].iter().rev().take(2).take_while(is_text);
+        self.steps[at].spent.is_some() || is_answer && before.any(|step| step.spent.is_some())
+    }
+
+    fn step_event(&self, at: usize) -> WorkspaceEvent {
+        let step = &self.steps[at];
+        let output = if self.is_of_model(at) { "LLM_OUTPUT" } else { "PROGRAM_OUTPUT" };
         let event = |kind: &str, subject: &str, data: Value| {
             let mut event = self.event(kind, subject, step.timestamp, data);
             event.data.insert("step".to_owned(), json!(step.id.to_string()));
@@ -66,10 +78,10 @@ impl RunEventSource<'_> {
         let agent = self.about.agent.as_str();
         match &step.kind {
             StepKind::Thinking { content, .. } => {
-                event("LLM_OUTPUT", agent, json!({"text": event_text(content), "final": false}))
+                event(output, agent, json!({"text": event_text(content), "final": false}))
             }
             StepKind::FinalAnswer { content } => {
-                event("LLM_OUTPUT", agent, json!({"text": event_text(content), "final": true}))
+                event(output, agent, json!({"text": event_text(content), "final": true}))
             }
             StepKind::ToolCall { tool_call_id, tool_name, params } => {
                 let text = event_text(&serde_json::to_string(params).unwrap_or_default());

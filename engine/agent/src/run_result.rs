@@ -1,10 +1,11 @@
 //! The result of a finished run as data, for programs: success, output, artifacts, errors and metrics, as in
 //! `mixos-go.md` (shared/reference).
 
+use crate::memory::experience::RunOutcome;
 use crate::memory::trace_extraction::{completed_calls, final_answer};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use store::{ChangeKind, ExecutionStep, RunAbout, RunChange, RunEnding, StepKind};
+use store::{ChangeKind, ExecutionStep, RunAbout, RunChange, StepKind};
 
 /// Maximum number of errors in a result; the last ones are kept.
 const MAX_RESULT_ERRORS: usize = 50;
@@ -35,7 +36,8 @@ pub struct RunMetrics {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
-    /// Whether the run ended with an answer.
+    /// Whether the run ended with an answer, and its calls didn't fail for good: some worked, and later ones made up
+    /// for those that failed.
     pub success: bool,
     /// The answer; empty if there's none.
     pub output: String,
@@ -59,9 +61,14 @@ pub struct RecordedRun<'a> {
 }
 
 impl RunResult {
-    /// Returns the result of a run that has ended, with the runs that it delegated; `None` while it continues.
-    pub fn of_run(run: RecordedRun<'_>, delegated: &[RecordedRun<'_>]) -> Option<RunResult> {
-        let ending = run.about.ending?;
+    /// Returns the result of a run that has ended and came to this, with the runs that it delegated; `None` while it
+    /// continues.
+    pub fn of_run(
+        run: RecordedRun<'_>,
+        outcome: Option<RunOutcome>,
+        delegated: &[RecordedRun<'_>],
+    ) -> Option<RunResult> {
+        let outcome = outcome?;
         let whole: Vec<RecordedRun<'_>> = [&[run], delegated].concat();
         let mut metrics = RunMetrics {
             cost_usd: Some(0.0),
@@ -100,7 +107,7 @@ impl RunResult {
         }
         errors.drain(..errors.len().saturating_sub(MAX_RESULT_ERRORS));
         Some(RunResult {
-            success: ending == RunEnding::Done,
+            success: outcome != RunOutcome::Failure,
             output: final_answer(run.steps).unwrap_or_default().to_owned(),
             artifacts: artifacts.into_iter().collect(),
             errors,

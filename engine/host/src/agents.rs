@@ -137,7 +137,7 @@ impl AgentEffects {
         let tools = Arc::new(ToolRunner::new(place));
         tools.remove_leftovers();
         let (jobs, next) = (HashMap::new(), Arc::default());
-        let providers = Arc::default();
+        let providers = Arc::new(ProviderClient::in_workspace(&folder));
         AgentEffects { inbox, folder, search, providers, secrets, servers, requests, tools, external, jobs, next }
     }
 

@@ -324,6 +324,34 @@ fn another_process_decides() {
     assert!(out.status.success());
 }
 
+#[test]
+fn of_two_decisions_at_once_one_counts_and_the_record_is_what_happened() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "echo ran >> ran.log"}))]),
+            _ => ("Over.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let mut child = house.command(&["ask", "go", "--json"]).spawn().expect("started");
+    drop(child.stdin.take());
+    owns(&house, &child);
+    let waiting = || house.run(&["approvals", "--json"]).lines();
+    until("it waits", || !waiting().is_empty());
+    let name = waiting()[0]["name"].as_str().expect("a name").to_owned();
+    let decide = |word: &'static str| house.run(&["approvals", &name, word]).code;
+    let (allowed, denied) = std::thread::scope(|scope| {
+        let (allow, deny) = (scope.spawn(|| decide("--allow")), scope.spawn(|| decide("--deny")));
+        (allow.join().expect("decided") == 0, deny.join().expect("decided") == 0)
+    });
+    assert!(allowed != denied, "one of them is told that it's decided: {allowed} {denied}");
+    assert!(child.wait_with_output().expect("ended").status.success());
+    let made = std::fs::read(house.path("notes/ran.log")).unwrap_or_default();
+    assert_eq!(made, if allowed { b"ran\n".to_vec() } else { Vec::new() });
+    let decided = house.run(&["approvals", "--all", "--json"]).good().lines();
+    assert_eq!((decided.len(), &decided[0]["decision"]["allowed"]), (1, &json!(allowed)), "{decided:?}");
+}
+
 /// A model that follows any instruction: a note and a tool's result tell it to do harm, and it tries.
 #[test]
 fn what_a_note_tells_a_model_to_do_is_not_done() {

@@ -102,6 +102,68 @@ fn a_replay_has_the_leave_of_a_model_and_no_more() {
     assert_eq!((&known["usage_count"], &known["verified_count"]), (&json!(2), &json!(2)), "{known}");
 }
 
+/// Rows that sum up the others are found by their labels, which stand in the report as well.
+#[test]
+fn a_report_of_a_total_is_repeated_for_other_data() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&count);
+    let address = model(move |turn, _: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        let report = json!({"path": "reports/2026-10.md", "content": "# October 2026\n\nTotal: 517\n"});
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "data/2026-10.csv"}))]),
+            1 => (String::new(), vec![("write_file", report)]),
+            _ => ("The report is written.".to_owned(), Vec::new()),
+        }
+    });
+    let data = [
+        ("data/2026-10.csv", "shop,sold\nnorth,10\ntotal,517\n"),
+        ("data/2026-11.csv", "shop,sold\nsouth,4\neast,5\ntotal,9\n"),
+        ("data/2026-12.csv", "shop,sold,back\nsouth,4,0\n"),
+    ];
+    let house = house(&address, &data);
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    let priced = "context: 32000, local: false, price: {input: 1000, output: 1000}}";
+    let config = config.replace("context: 32000}", priced) + "  cost_limit: null\n";
+    house.write("W/config.yaml", config.as_bytes());
+    let goal = |month: &str, number: &str| format!("Write the report of {month} 2026 into reports/2026-{number}.md");
+    let known = || {
+        let traces = house.run(&["traces", "--json"]).good().lines();
+        traces.into_iter().find(|trace| trace["goal_text"] == goal("October", "10")).expect("learned")
+    };
+    house.run(&["ask", &goal("October", "10")]).good();
+    let asked = count.load(Ordering::SeqCst);
+    // What others hear of it says that no model wrote it.
+    let filters = ["--filter", "LLM_OUTPUT", "--filter", "PROGRAM_OUTPUT", "--filter", "RUN_ENDED"];
+    let (mut follower, said) = super::agent_settings::follower(&house, &filters);
+    let done = house.run(&["ask", &goal("November", "11"), "--mode", "follower"]).good().text();
+    assert!(done.contains("The report is written."), "{done}");
+    let mut heard: Vec<Value> = Vec::new();
+    for line in BufReader::new(said).lines() {
+        heard.push(serde_json::from_str(&line.expect("a line")).expect("JSON"));
+        if heard.last().is_some_and(|event| event["kind"] == "RUN_ENDED") {
+            break;
+        }
+    }
+    follower.kill().expect("killed");
+    follower.wait().expect("ended");
+    assert!(heard.iter().all(|event| event["kind"] != "LLM_OUTPUT"), "{heard:#?}");
+    let is_answer = |event: &&Value| event["kind"] == "PROGRAM_OUTPUT" && event["final"] == true;
+    assert_eq!(heard.iter().find(is_answer).map(|event| &event["text"]), Some(&json!("The report is written.")));
+    assert_eq!(house.read("notes/reports/2026-11.md"), b"# November 2026\n\nTotal: 9\n");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
+    let trace = known();
+    assert_eq!((&trace["usage_count"], &trace["verified_count"]), (&json!(1), &json!(1)), "{trace}");
+    let (learned, saved) = (trace["learned_usd"].as_f64(), trace["saved_usd"].as_f64());
+    assert!(learned == saved && learned.is_some_and(|cost| (cost - 0.054).abs() < 1e-9), "three calls: {trace}");
+    // Data of another form stop it, and a model continues.
+    let stopped = house.run(&["ask", &goal("December", "12"), "--mode", "follower"]);
+    assert!(stopped.err.contains("The replay stopped at step"), "{stopped:?}");
+    assert!(!house.path("notes/reports/2026-12.md").exists() && count.load(Ordering::SeqCst) > asked);
+    let trace = known();
+    assert_eq!((&trace["usage_count"], &trace["verified_count"]), (&json!(2), &json!(1)), "{trace}");
+}
+
 #[test]
 fn a_schedule_that_follows_a_trace_ends_by_itself() {
     let (house, count, asked) = learned();
@@ -335,6 +397,24 @@ fn an_unknown_price_is_unknown_and_never_free() {
     let listed = house.run(&["runs"]).good().text();
     assert!(listed.contains("unknown") && !listed.contains("free"), "{listed}");
     assert!(house.run(&["steps", "last"]).code(0).err.contains("at an unknown price"));
+}
+
+#[test]
+fn what_a_replay_saves_is_unknown_if_the_price_is() {
+    let address = model(|turn, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("It is read.".to_owned(), Vec::new()),
+        }
+    });
+    let house = paid(&address, "");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).replace(", price: {input: 10, output: 30}", "");
+    house.write("W/config.yaml", config.as_bytes());
+    house.run(&["ask", "Read a.md"]).code(0);
+    house.run(&["ask", "Read a.md", "--mode", "follower"]).code(0);
+    let listed = house.run(&["traces"]).good().text();
+    assert!(listed.contains("Saved so far: 36 tokens, $0.0000 and an unknown cost"), "{listed}");
+    assert_eq!(house.run(&["traces", "--json"]).good().lines()[0]["is_cost_unknown"], true);
 }
 
 #[test]

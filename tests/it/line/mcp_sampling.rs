@@ -119,6 +119,22 @@ fn result(done: &Done) -> String {
     results[0]["result"].as_str().unwrap_or_default().to_owned()
 }
 
+/// A replay calls the tool, whose server asks for a model again.
+#[test]
+fn a_replay_says_that_a_server_may_ask_for_a_model() {
+    let (house, sampled) = asking("own_poem");
+    ask(&house, "poem", "y\n").code(0);
+    let words = ["ask", "Call the tool", "--approve", "own_poem", "--mode", "follower"];
+    let replayed = house.fed(&words, b"y\n").code(0).text();
+    assert!(
+        replayed.contains("No model is asked while it fits, unless the server of a tool asks for one"),
+        "{replayed}"
+    );
+    assert_eq!(sampled.lock().expect("unpoisoned").len(), 2);
+    let trace = house.run(&["traces", "--json"]).good().lines().remove(0);
+    assert_eq!((&trace["usage_count"], &trace["saved_tokens"]), (&json!(1), &json!(0)), "{trace}");
+}
+
 #[test]
 fn an_allowed_request_is_sent_as_it_was_shown() {
     let (house, sampled) = asking("own_poem");

@@ -237,6 +237,10 @@ fn a_run_whose_only_call_was_denied_is_found_as_a_failure() {
     });
     let house = house(&address, &[("a.md", "# A\n")]);
     house.fed(&["ask", "Clean the build folder"], b"n\n");
+    // The run ended with an answer, and that isn't all that is said of it.
+    assert!(house.run(&["runs", "last"]).good().text().contains("\ndone, but what it tried failed\n"));
+    let result = house.run(&["runs", "last", "--result", "--json"]).good().json();
+    assert_eq!((&result["success"], &result["metrics"]["failedToolCalls"]), (&json!(false), &json!(1)), "{result}");
     house.run(&["memory", "add", "Wipe the table after it", "--goal", "Make tea"]).good();
     for question in ["which runs failed?", "what failed most?", "what went wrong with the build folder?"] {
         let said = house.run(&["memory", "analyze", question]).good().json();

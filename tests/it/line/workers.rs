@@ -199,6 +199,9 @@ fn a_worker_carries_out_a_run_by_the_policy_and_the_decisions_of_its_owner() {
     assert!(lines.iter().all(|line| line["type"] != "approval_pending"), "{lines:#?}");
     let runs = scene.desk.run(&["worker", "list", "--json"]).good().lines();
     assert_eq!(runs.iter().map(|run| &run["ending"]).collect::<Vec<_>>(), ["done", "done"]);
+    // What the worker has paid isn't among this device's costs, and the log says so.
+    let log = scene.desk.run(&["budget", "--log"]).good().text();
+    assert!(log.contains("this month: $0.0000, 0 tokens") && log.matches("  (paid on ").count() == 2, "{log}");
 }
 
 /// A model that calls a shell once, and says whether it's told that the call was under way.
@@ -235,6 +238,65 @@ fn when_a_worker_is_killed_another_goes_on_and_nothing_is_done_twice() {
     shed.run(&["sync", "now", "--for", "50"]);
     let runs = shed.run(&["runs", "--json"]).good().lines();
     assert_eq!(runs.iter().map(|run| &run["standing"]).collect::<Vec<_>>(), ["done"]);
+}
+
+#[test]
+fn when_the_asker_is_killed_the_worker_finishes_and_nothing_is_lost_or_done_twice() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "echo begun >> begun.log; sleep 3"}))]),
+            1 => (String::new(), vec![("write_file", json!({"path": "report.md", "content": "# Report\n"}))]),
+            _ => ("It is written.".to_owned(), Vec::new()),
+        }
+    };
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let shed = scene.device("shed", &model(script));
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    let asked = scene.desk.start(&["ask", "--on", "any", "--approve", "shell: *", "Go"]);
+    until("the call is under way", || shed.house.path("notes/begun.log").exists());
+    asked.kill();
+    assert_eq!(worker.until("ended")["what"], "done");
+    // All of it arrives at the asker, which does none of it again.
+    scene.desk.run(&["sync", "now", "--for", "50"]).good();
+    let runs = scene.desk.run(&["runs", "--json"]).good().lines();
+    assert_eq!((runs.len(), &runs[0]["standing"]), (1, &json!("done")), "{runs:#?}");
+    let steps = scene.desk.run(&["steps", "last", "--json"]).good().lines();
+    let calls = steps.iter().filter(|step| step["type"] == "tool_call").count();
+    assert_eq!((calls, answers(&steps)), (2, vec!["It is written."]), "{steps:#?}");
+    assert_eq!(scene.desk.house.read("notes/report.md"), b"# Report\n");
+    assert_eq!(shed.house.read("notes/begun.log"), b"begun\n");
+    let queue = scene.desk.run(&["worker", "list", "--json"]).good().lines();
+    assert_eq!((queue.len(), &queue[0]["claims"], &queue[0]["ending"]), (1, &json!(1), &json!("done")), "{queue:#?}");
+}
+
+#[test]
+fn when_a_plan_is_killed_what_a_worker_did_meanwhile_counts_for_it() {
+    let script = |turn: usize, body: &Value| -> Said {
+        match (goal_of(body).contains("the result of the task count"), turn) {
+            (false, 0) => (String::new(), vec![("shell", json!({"command": "echo begun >> begun.log; sleep 3"}))]),
+            (false, _) => ("There are 42 rows.".to_owned(), Vec::new()),
+            (true, _) => (format!("Known: {}.", goal_of(body).contains("There are 42 rows")), Vec::new()),
+        }
+    };
+    let plan = "- [ ] Count the rows ^count\n  ```yaml\n  agent: data\n  ```\n- [ ] Write the report ^write\n  \
+                ```yaml\n  agent: docs\n  needs: [count]\n  ```\n";
+    let scene = Scene::new(&[("tasks/report.md", plan)]);
+    let shed = scene.device("shed", &model(script));
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    let asked = scene.carry_out(&["--on", "any", "--approve", "shell: *"]);
+    until("the call is under way", || shed.house.path("notes/begun.log").exists());
+    asked.kill();
+    assert_eq!(worker.until("ended")["what"], "done");
+    let runs = scene.desk.run(&["runs", "--json"]).good().lines();
+    let is_lead = |run: &&Value| run["prompt"].as_str().is_some_and(|text| text.starts_with("Carry out the plan"));
+    let lead = runs.iter().find(is_lead).and_then(|run| run["id"].as_str()).expect("an id");
+    let resumed = scene.desk.run(&["runs", lead, "--resume", "--json"]).code(0).lines();
+    let said = answers(&resumed).join("\n");
+    assert!(said.starts_with("2 of 2 tasks are done.") && said.contains("(done): Known: true."), "{said}");
+    assert_eq!(shed.house.read("notes/begun.log"), b"begun\n");
+    let queue = scene.desk.run(&["worker", "list", "--json"]).good().lines();
+    let claims: Vec<(&Value, &Value)> = queue.iter().map(|one| (&one["claims"], &one["ending"])).collect();
+    assert_eq!(claims, [(&json!(1), &json!("done")), (&json!(1), &json!("done"))], "{queue:#?}");
 }
 
 #[test]

@@ -62,11 +62,12 @@ pub struct TracesPage {
 }
 
 /// Formats the savings in tokens, dollars and time.
-fn saved(tokens: u64, usd: f64, secs: f64) -> String {
+fn saved(tokens: u64, (usd, is_unknown): (f64, bool), secs: f64) -> String {
     let tokens = ui::text::format_thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
     let time = if secs >= 120.0 { format!("{:.0} min", secs / 60.0) } else { format!("{secs:.0} s") };
     let usd = if usd >= 0.1 || usd == 0.0 { format!("${usd:.2}") } else { format!("${usd:.4}") };
-    format!("{tokens} tokens, {usd}, {time}")
+    let more = if is_unknown { " and an unknown cost" } else { "" };
+    format!("{tokens} tokens, {usd}{more}, {time}")
 }
 
 impl TracesPage {
@@ -86,11 +87,12 @@ impl TracesPage {
                 || one.trace.steps.iter().any(|step| step.tool.to_lowercase().contains(&wanted))
         };
         let mut rows: Vec<(&str, u64, usize, usize)> = Vec::new();
-        let (mut tokens, mut usd, mut secs) = (0_u64, 0.0, 0.0);
+        let (mut tokens, mut usd, mut secs, mut is_unknown) = (0_u64, 0.0, 0.0, false);
         for (at, place, one) in all {
             let known = &one.trace.known;
             tokens = tokens.saturating_add(known.saved_tokens);
             usd += known.saved_usd;
+            is_unknown |= known.is_cost_unknown && known.saved_tokens > 0;
             secs += known.saved_secs;
             if fits(one) {
                 rows.push((&known.last_used, known.usage_count, at, place));
@@ -98,7 +100,7 @@ impl TracesPage {
         }
         rows.sort_by(|one, other| other.cmp(one));
         self.rows = rows.into_iter().map(|(_, _, at, place)| (at, place)).collect();
-        self.saved = format!("Replays have saved {} so far.", saved(tokens, usd, secs));
+        self.saved = format!("Replays have saved {} so far.", saved(tokens, (usd, is_unknown), secs));
     }
 
     fn filed(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &StoredTrace)> {
@@ -437,7 +439,8 @@ fn line(
     } else {
         about.push(format!("{} of {} good", known.verified_count, known.usage_count));
         about.push(format!("last {}", known.last_used.get(..10).unwrap_or_default()));
-        about.push(format!("saved {}", saved(known.saved_tokens, known.saved_usd, known.saved_secs)));
+        let cost = (known.saved_usd, known.is_cost_unknown);
+        about.push(format!("saved {}", saved(known.saved_tokens, cost, known.saved_secs)));
     }
     about.push(if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") });
     let about = about.join("  ·  ");
@@ -504,10 +507,10 @@ pub(super) fn trace_facts(
     );
     let known = &trace.known;
     let learned = format!(
-        "{}, for {} tokens, ${:.4}, {:.0} s",
+        "{}, for {} tokens, {}, {:.0} s",
         known.created_at.get(..10).unwrap_or_default(),
         known.learned_tokens,
-        known.learned_usd,
+        if known.is_cost_unknown { "an unknown cost".to_owned() } else { format!("${:.4}", known.learned_usd) },
         known.learned_secs
     );
     let sure = trust.map_or_else(String::new, |trust| {

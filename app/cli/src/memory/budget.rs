@@ -80,13 +80,15 @@ pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &BudgetArguments)
         writeln!(scene.out, "{of}: ${spent:.4}, {tokens} tokens, {left}{unknown}")?;
     }
     if args.log {
-        let mut runs: Vec<(DocId, RunSummary)> =
-            scene.handle.read(|session| session.agents().runs().map(|(id, line)| (id, line.clone())).collect())?;
-        runs.sort_by_key(|(_, line)| std::cmp::Reverse(line.start_time));
+        let mut runs: Vec<(DocId, RunSummary, Option<String>)> = scene.handle.read(|session| {
+            let runs = session.agents().runs();
+            runs.map(|(id, line)| (id, line.clone(), agents::other_device(session, line))).collect()
+        })?;
+        runs.sort_by_key(|(_, line, _)| std::cmp::Reverse(line.start_time));
         let outlays: Vec<EmbeddingCost> =
             scene.handle.read(|session| session.embedding_costs().rev().take(MAX_LOGGED_RUNS).cloned().collect())?;
         let mut outlays = outlays.into_iter().peekable();
-        for (id, line) in runs.into_iter().take(MAX_LOGGED_RUNS) {
+        for (id, line, elsewhere) in runs.into_iter().take(MAX_LOGGED_RUNS) {
             while let Some(outlay) = outlays.next_if(|outlay| outlay.at >= line.start_time) {
                 print_embedding_cost(scene, &outlay)?;
             }
@@ -95,14 +97,17 @@ pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &BudgetArguments)
                 writeln!(
                     scene.out,
                     "{}",
-                    json!({"run": id, "at": line.start_time, "spent": spent, "goal": line.prompt})
+                    json!({"run": id, "at": line.start_time, "spent": spent, "goal": line.prompt, "paid_on": elsewhere})
                 )?;
                 continue;
             }
             let cost = spent.cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
             let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
             let goal = line.prompt.lines().next().unwrap_or_default();
-            writeln!(scene.out, "{}  {cost}  {tokens} tokens  {goal}", &id.to_string()[..8])?;
+            // What another device has paid isn't in the sums above.
+            let paid = elsewhere.map_or_else(String::new, |name| format!("  (paid on {name})"));
+            let paid = text::untrusted_text::escape_line(&paid);
+            writeln!(scene.out, "{}  {cost}  {tokens} tokens  {goal}{paid}", &id.to_string()[..8])?;
         }
         outlays.try_for_each(|outlay| print_embedding_cost(scene, &outlay))?;
     }

@@ -178,7 +178,7 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
     agents::wait_for_setup(scene)?; // it says how sure a trace has to be
     let is_empty = all.iter().all(|project| project.memory.traces.is_empty());
     scene.explain_empty_list(is_empty, "No traces yet. A successful run becomes a trace.")?;
-    let (mut tokens, mut money) = (0, 0.0);
+    let (mut tokens, mut money, mut is_unknown) = (0, 0.0, false);
     for project in all {
         for filed in &project.memory.traces {
             let StoredTrace { path, trace, .. } = filed;
@@ -186,6 +186,7 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
             let trust = trace_trust(scene, trace)?;
             tokens += known.saved_tokens;
             money += known.saved_usd;
+            is_unknown |= known.is_cost_unknown && known.saved_tokens > 0;
             if scene.json {
                 let mut value = trace_json(filed, &trust);
                 value["project"] = json!(project.name);
@@ -206,7 +207,8 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
         }
     }
     if !scene.json && tokens > 0 {
-        writeln!(scene.out, "Saved so far: {tokens} tokens, ${money:.4}")?;
+        let more = if is_unknown { " and an unknown cost" } else { "" };
+        writeln!(scene.out, "Saved so far: {tokens} tokens, ${money:.4}{more}")?;
     }
     Ok(EXIT_DONE)
 }

@@ -11,6 +11,11 @@ const NUMBER_SLOT_KEY: &str = "$slot";
 const DECIMAL_FORM: &str = "decimal";
 /// Maximum number of a result's lines that later steps can refer to.
 const MAX_NAMED_RESULT_LINES: usize = 40;
+/// Labels of rows that sum up the others, in lower case. What such a row means doesn't depend on the others.
+const SUMMARY_LABELS: [&str; 9] =
+    ["average", "count", "maximum", "mean", "median", "minimum", "subtotal", "sum", "total"];
+/// Maximum number of a result's rows that sum up the others, to which later steps can refer.
+const MAX_SUMMARY_ROWS: usize = 20;
 /// Maximum length of a result in bytes that is parsed as JSON.
 const MAX_JSON_RESULT_BYTES: usize = 64 << 10;
 /// Maximum number of a JSON result's values that later steps can refer to.
@@ -289,6 +294,14 @@ pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> 
             all.push((format!("step{step}.line{}", at + 1), line.to_owned()));
         }
     }
+    for (label, value) in
+        result.lines().filter(|line| !line.contains([':', '='])).filter_map(summary_row).take(MAX_SUMMARY_ROWS)
+    {
+        // Where the value is twice, another row may be meant.
+        if is_distinctive(value) && is_once(result, value) {
+            all.push((format!("step{step}.{label}"), value.to_owned()));
+        }
+    }
     if is_distinctive(result) && result.len() < 4 {
         all.push((format!("step{step}"), result.to_owned()));
     }
@@ -299,6 +312,22 @@ pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> 
     let is_telling = |text: &str| is_identifier(text) || (is_only && text.len() >= 3 && is_code_word(text));
     all.extend(json.into_iter().filter(|(_, text)| is_telling(text) && counts.get(text) == Some(&1)));
     all
+}
+
+/// Returns the label and the number of a row that sums up others: `total,1140`, `| Total | 1140 |` or `Total: 1140`.
+pub(super) fn summary_row(line: &str) -> Option<(&str, &str)> {
+    fn plain(cell: &str) -> &str {
+        cell.trim().trim_matches(['"', '*', ' '])
+    }
+    let mut cells = line.trim().trim_matches('|').split([',', ';', '\t', '|', ':', '=']).map(plain);
+    let (label, value) = (cells.next()?, cells.next()?);
+    let sums_up = SUMMARY_LABELS.contains(&label.to_lowercase().as_str());
+    (sums_up && cells.next().is_none() && value.parse::<f64>().is_ok()).then_some((label, value))
+}
+
+/// Returns whether a text contains a word exactly once.
+pub(super) fn is_once(text: &str, word: &str) -> bool {
+    find_word(text, word, 0).is_some_and(|at| find_word(text, word, at + word.len()).is_none())
 }
 
 fn is_plain_key(key: &str) -> bool {
@@ -396,6 +425,11 @@ pub(super) fn slot_value(place: &str, values: &SlotValues, results: &[String]) -
     let json = json_object(result.trim()).map(|object| json_values(step, &object)).unwrap_or_default();
     if let Some((_, text)) = json.into_iter().find(|(known, _)| known == place) {
         return Ok(text);
+    }
+    // Any number may be in the row that sums up the others.
+    let mut rows = result.lines().filter_map(summary_row).filter(|(label, _)| format!("step{step}.{label}") == place);
+    if let (Some((_, value)), None) = (rows.next(), rows.next()) {
+        return Ok(value.to_owned());
     }
     let mut found = named_results(step, result).into_iter().filter(|(known, _)| known == place).map(|(_, text)| text);
     match (found.next(), found.next()) {
@@ -523,6 +557,25 @@ mod tests {
         );
         assert!(fill_template(&template, &SlotValues::new(), &["sum: 7.25".to_owned()]).is_err());
         assert!(fill_template(&template, &SlotValues::new(), &["total: 71\ntotal: 72".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn rows_that_sum_up_others_are_named_by_their_labels() {
+        let named = |result: &str| {
+            let mut known = named_results(1, result);
+            known.retain(|(name, _)| name.to_lowercase().ends_with(".total"));
+            known
+        };
+        let total = |label: &str, value: &str| vec![(format!("step1.{label}"), value.to_owned())];
+        assert_eq!(named("shop,sold\na,10\ntotal,517\n"), total("total", "517"));
+        assert_eq!(named("| Shop | Sold |\n|---|---|\n| a | 10 |\n| **Total** | 51.5 |"), total("Total", "51.5"));
+        assert_eq!(named(&format!("{}total;517", "a;1\n".repeat(100))), total("total", "517"), "far below");
+        for other in ["a,517\ntotal,517", "total,5", "total,lost", "total,51,70", "kale,517"] {
+            assert!(named(other).is_empty(), "{other}");
+        }
+        let fill = |result: &str| fill_template("{step1.total}", &SlotValues::new(), &[result.to_owned()]);
+        assert_eq!(fill("shop,sold\na,7\ntotal,7"), Ok("7".to_owned()), "any number may come");
+        assert!(fill("shop,sold\na,7").is_err() && fill("total,7\ntotal,8").is_err() && fill("total,lost").is_err());
     }
 
     #[test]

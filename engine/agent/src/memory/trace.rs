@@ -118,6 +118,9 @@ pub struct TraceMetadata {
     pub learned_tokens: u64,
     /// Cost in US dollars of the run from which it was learned.
     pub learned_usd: f64,
+    /// Whether that cost isn't known, so that what replays save isn't known either.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_cost_unknown: bool,
     /// Duration in seconds of the run from which it was learned.
     pub learned_secs: f64,
     /// Tokens saved by all replays.

@@ -6,7 +6,9 @@ use super::result_check::ResultCheck;
 use super::slots::{self, SlotValues, TemplatePart};
 use super::trace::{MAX_TRACE_SLOTS, RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
 use super::trace_compression::without_redundant_calls;
-use super::trace_findings::{LiteralArguments, ReusableResults, RunLiterals, taken_from_lines};
+use super::trace_findings::{
+    LiteralArguments, ReusableResults, RunLiterals, labels_of_taken_values, taken_from_lines, taken_places,
+};
 use crate::secrets;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -266,12 +268,15 @@ fn learn_with(lived: &CompletedRun<'_>, keeps_numbers: bool) -> Result<RunTrace,
     let goal_words = distinctive_words(&about.prompt);
     let free = candidates.iter().map(|candidate| &candidate.slot).filter(|slot| !pinned.contains(&slot.name));
     let values: SlotValues = free.map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
-    let listed = taken_from_lines(&steps);
+    let places = taken_places(&steps);
+    let listed = taken_from_lines(&places);
     for (at, (call, step)) in calls.iter().zip(&mut steps).enumerate() {
         let later = literals.text(at + 1..calls.len());
         let own = literals.text(0..at + 1);
         let shape = super::result_check::result_shape(&call.result);
-        let telling = new_information(&call.result, &[&shape, &own], &goal_words);
+        let mut telling = new_information(&call.result, &[&shape, &own], &goal_words);
+        let labels = labels_of_taken_values((at + 1, call.result.as_str()), &places);
+        telling.retain(|word| !labels.contains(word));
         let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
         let same = used || listed.contains(&(at + 1)) || literals.depend_on_result(at);
         step.expect = ResultCheck::from_result(&call.result, same, &values);
@@ -378,6 +383,7 @@ fn learned_metadata(lived: &CompletedRun<'_>) -> TraceMetadata {
         estimated_time_secs: slow as f64 / 1_000.0,
         learned_tokens: spent.input_tokens.saturating_add(spent.output_tokens),
         learned_usd: spent.cost.unwrap_or(0.0),
+        is_cost_unknown: spent.cost.is_none(),
         learned_secs: secs,
         agent: about.agent.clone(),
         learned_from: lived.run.to_owned(),

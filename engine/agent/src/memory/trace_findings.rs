@@ -123,17 +123,31 @@ impl ToolFacts {
     }
 }
 
-/// Returns the numbers of the steps, from 1, of which a later one takes a line by its place: the lines must be the same
-/// next time, or another one is there.
-pub(super) fn taken_from_lines(steps: &[TraceStep]) -> BTreeSet<usize> {
+/// Returns the places of values that steps take.
+pub(super) fn taken_places(steps: &[TraceStep]) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
     steps.iter().flat_map(|step| step.input.values()).for_each(|value| collect_slots(value, &mut places));
+    places
+}
+
+/// Returns the numbers of the steps, from 1, of which one of these places is a line by its number: the lines must be
+/// the same next time, or another one is there.
+pub(super) fn taken_from_lines(places: &BTreeSet<String>) -> BTreeSet<usize> {
     let step = |place: &String| {
         let (step, line) = place.strip_prefix("step")?.split_once(".line")?;
         line.parse::<usize>().ok()?;
         step.parse().ok()
     };
     places.iter().filter_map(step).collect()
+}
+
+/// Returns the words of a step's result that only label rows whose values later steps take, in lower case: they mean
+/// the same next time, as “Total” does.
+pub(super) fn labels_of_taken_values((step, result): (usize, &str), places: &BTreeSet<String>) -> BTreeSet<String> {
+    let labels = result.lines().filter_map(slots::summary_row).map(|(label, _)| label);
+    let taken = labels.filter(|label| places.contains(&format!("step{step}.{label}")));
+    let lower = result.to_lowercase();
+    taken.map(str::to_lowercase).filter(|label| slots::is_once(&lower, label)).collect()
 }
 
 /// The literals of a run's calls, in the order of the calls.
@@ -269,6 +283,17 @@ mod tests {
         let many: Vec<String> = (0..30).map(|at| format!("key{at}: value{at}")).collect();
         (0..400).for_each(|at| results.add(&many.join(format!(" of {at}\n").as_str()), &|_| false));
         assert!(results.values().is_empty());
+    }
+
+    #[test]
+    fn a_label_is_no_finding_if_its_value_is_taken() {
+        let places = BTreeSet::from(["step1.Total".to_owned(), "step1.north".to_owned()]);
+        let is_label = |word: &str, result: &str| labels_of_taken_values((1, result), &places).contains(word);
+        assert!(is_label("total", "shop,sold\nnorth,10\nTotal,517") && is_label("total", "Total: 517"));
+        assert!(!is_label("north", "north,10\nTotal,517"), "another shop may be the best");
+        assert!(!is_label("total", "loss,Total\nTotal,517"), "it's a value, too");
+        assert!(!is_label("total", "total,517"), "its value is taken from nowhere");
+        assert!(labels_of_taken_values((2, "Total,517"), &places).is_empty());
     }
 
     #[test]

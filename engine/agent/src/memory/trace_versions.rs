@@ -306,6 +306,7 @@ impl RunTrace {
             let (from, own) = (&learned.known, &mut self.known);
             own.created_at.clone_from(&from.created_at);
             (own.learned_tokens, own.learned_usd) = (from.learned_tokens, from.learned_usd);
+            own.is_cost_unknown = from.is_cost_unknown;
             (own.learned_secs, own.estimated_time_secs) = (from.learned_secs, from.estimated_time_secs);
             self.put_in_use(version);
             self.versions.push(before);

@@ -209,10 +209,18 @@ impl ModelCallTask {
             seen.frame_count > 0 && !seen.has_events
         };
         if is_no_stream && endpoint.wire == WireProtocol::OpenAi {
-            let why = format!("{host} doesn't stream its answers. Asking for a whole one.");
+            let why = format!("{host} doesn't stream its answers. Asking for a whole one; both are counted.");
             self.sender.send_delta(ModelDelta::Retry { why });
-            let answer = self.attempt_without_stream(host, &base).await?;
+            let mut answer = self.attempt_without_stream(host, &base).await?;
             self.clients.remember_not_to_stream(base);
+            // The server has made an answer that nobody has read. It says of this one only what it took.
+            let CallUsage { input_tokens, output_tokens, cost } = answer.spent;
+            let twice = |tokens: u64| tokens.saturating_mul(2);
+            answer.spent = CallUsage {
+                input_tokens: twice(input_tokens),
+                output_tokens: twice(output_tokens),
+                cost: cost.map(|cost| cost * 2.0),
+            };
             return Ok(answer);
         }
         self.build_response(host, got, &gather)

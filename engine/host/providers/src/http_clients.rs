@@ -5,7 +5,16 @@ use crate::ProviderTimeouts;
 use agent::config::is_local;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Name of the file in a workspace that remembers between processes which servers don't stream.
+const WHOLE_ANSWERS_FILE: &str = "whole-answers.json";
+/// Maximum size of that file in bytes.
+const MAX_WHOLE_ANSWERS_BYTES: u64 = 64 << 10;
+/// Age of that file after which its servers are asked for streams again: they may have learned it.
+const WHOLE_ANSWERS_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Reason why no HTTP client can be created.
 #[derive(Debug, thiserror::Error)]
@@ -23,12 +32,21 @@ pub(crate) struct HttpClients {
     clients_by_kind: Mutex<HashMap<(bool, bool, bool), reqwest::Client>>,
     /// Addresses of servers that answer in one piece, though they were asked for a stream.
     without_stream: Mutex<HashSet<String>>,
+    /// Where they're kept between processes, if anywhere.
+    file: Option<PathBuf>,
     limits: ProviderTimeouts,
 }
 
 impl HttpClients {
     pub(crate) fn new(limits: ProviderTimeouts) -> HttpClients {
-        HttpClients { clients_by_kind: Mutex::default(), without_stream: Mutex::default(), limits }
+        HttpClients { clients_by_kind: Mutex::default(), without_stream: Mutex::default(), file: None, limits }
+    }
+
+    /// Creates the clients of a workspace, which remembers servers that don't stream.
+    pub(crate) fn in_workspace(limits: ProviderTimeouts, folder: &Path) -> HttpClients {
+        let file = folder.join(WHOLE_ANSWERS_FILE);
+        let known = read_whole_answers(&file).unwrap_or_default();
+        HttpClients { without_stream: Mutex::new(known), file: Some(file), ..HttpClients::new(limits) }
     }
 
     /// Returns whether a server is known to answer in one piece.
@@ -36,9 +54,13 @@ impl HttpClients {
         self.without_stream.lock().unwrap_or_else(PoisonError::into_inner).contains(base)
     }
 
-    /// Remembers that a server answers in one piece, while the program runs.
+    /// Remembers that a server answers in one piece.
     pub(crate) fn remember_not_to_stream(&self, base: String) {
-        self.without_stream.lock().unwrap_or_else(PoisonError::into_inner).insert(base);
+        let mut known = self.without_stream.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(base);
+        if let (Some(file), Ok(bytes)) = (&self.file, serde_json::to_vec(&*known)) {
+            let _ = std::fs::write(file, bytes); // without it, the next process asks for a stream in vain, too
+        }
     }
 
     /// Returns the client for an address.
@@ -85,6 +107,16 @@ impl HttpClients {
         let client = self.http_client(address)?;
         genai::Client::builder().with_reqwest(client).build().map_err(|_| HttpClientError::Genai)
     }
+}
+
+/// Reads which servers don't stream; `None` if that isn't known, or was found out long ago.
+fn read_whole_answers(file: &Path) -> Option<HashSet<String>> {
+    let about = std::fs::metadata(file).ok()?;
+    let is_new = about.modified().ok()?.elapsed().is_ok_and(|age| age < WHOLE_ANSWERS_LIFETIME);
+    if !is_new || about.len() > MAX_WHOLE_ANSWERS_BYTES {
+        return None;
+    }
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 /// Returns whether an address is OpenRouter's, which lists programs by the name in their requests.

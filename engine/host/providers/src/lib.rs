@@ -25,6 +25,7 @@ use genai_request::ThoughtSignatures;
 use http_clients::HttpClients;
 pub use prices::{context_window, input_only_price, model_price};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -154,6 +155,13 @@ impl ProviderClient {
             signatures: Arc::default(),
             timeouts: limits,
         }
+    }
+
+    /// Creates the client of a workspace with this folder, which remembers servers that don't stream.
+    pub fn in_workspace(folder: &Path) -> ProviderClient {
+        let limits = ProviderTimeouts::default();
+        let clients = Arc::new(HttpClients::in_workspace(limits, folder));
+        ProviderClient { clients, ..ProviderClient::new(limits) }
     }
 
     /// Calls a model. `on` gets deltas and then exactly one end, from the providers' thread or, after a

@@ -157,6 +157,12 @@ impl RunsState {
         trace_extraction::with_tool_facts(calls, &self.tool_facts(&self.definition_of(run)))
     }
 
+    /// Returns what a run came to by its calls; `None` while it continues. It may have failed although it ended with
+    /// an answer.
+    pub fn outcome_of_run(&self, run: &AgentRun) -> Option<RunOutcome> {
+        Some(run_outcome::outcome_of_calls(run.about.ending?, &self.completed_calls_of(run)))
+    }
+
     /// Returns the outcome of a run from its ending and its calls, the tools that worked, and the lessons: what worked
     /// on the first line, then one line per failure.
     fn assess_run(

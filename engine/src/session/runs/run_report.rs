@@ -58,10 +58,12 @@ impl RunsState {
         };
         let path = format!("{home}/{MEMORY_FOLDER}/{}", task_log::TASK_LOG_FILE);
         let volume = files.volumes.memory_home(run.about.volume);
+        // Otherwise there would seem to be such a file in the project.
+        let place = if volume == run.about.volume { "" } else { "the memory on this device: " };
         let logged = self.mask_secrets(logged.to_markdown());
         if self.setup().is_some_and(|setup| setup.config.memory.learn) {
             files.write_memory_note(turn, sync, volume, &path, None, Some(logged));
-            self.add_program_step(turn, sync, id, None, format!("Logged in {path}."));
+            self.add_program_step(turn, sync, id, None, format!("Logged in {place}{path}."));
         }
         PhaseOutcome::Finished
     }

@@ -23,7 +23,7 @@ use agent::memory::trace_update::TraceUpdate;
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
 use agent::notice::Notice;
 use agent::tool_catalog::BuiltInTool;
-use agent::tool_spec::ToolRisk;
+use agent::tool_spec::{ToolRisk, ToolSource};
 use agent::{agent_definition, prompt_quote, tool_call_parser};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,6 +119,9 @@ impl RunsState {
             let trust = |trace: &RunTrace| self.trace_trust((volumes, sync), &workspace.settings, trace);
             chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall, &trust);
         }
+        let tools = self.all_tools().into_iter();
+        let served = tools.filter(|tool| matches!(tool.source, ToolSource::Server { .. }));
+        let served: BTreeSet<String> = served.map(|tool| tool.name).collect();
         let Some(run) = self.runs.get_mut(&id) else { return };
         let memory = Arc::new(memory);
         run.run_memory.memory = Arc::clone(&memory);
@@ -127,6 +130,9 @@ impl RunsState {
         let hands_on = trace.steps.iter().any(|step| BuiltInTool::AskAgent.is_named(&step.tool));
         let asked = match hands_on {
             true => "Only the agents that it hands work to ask a model",
+            false if trace.steps.iter().any(|step| served.contains(&step.tool)) => {
+                "No model is asked while it fits, unless the server of a tool asks for one"
+            }
             false => "No model is asked while it fits",
         };
         let number = trace.version.number;
@@ -355,7 +361,8 @@ impl RunsState {
             ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
         };
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
-        let took_ms = Some(turn.now.ms_since(replay.since));
+        // Where a model answered a server of a tool, it's unknown what was saved.
+        let took_ms = (run.about.spent.input_tokens == 0).then(|| turn.now.ms_since(replay.since));
         let last = files.volumes.last_trace_run(run, replay.results.clone(), true);
         if let Some(run) = self.runs.get_mut(&id) {
             // A replayed run isn't learned again.

@@ -158,7 +158,9 @@ impl RunsState {
     pub fn policy(&self) -> ToolPolicy {
         let setup = self.setup.as_deref();
         let mut policy = setup.map(|setup| ToolPolicy::from_config(&setup.config)).unwrap_or_default();
-        policy.unconfined = setup.and_then(|setup| setup.unconfined.clone()).or(policy.unconfined);
+        let unconfined = setup.and_then(|setup| setup.unconfined.as_ref());
+        let why = |why: &String| format!("programs cannot be confined here ({why}), so each one is asked about");
+        policy.unconfined = unconfined.map(why).or(policy.unconfined);
         policy.rules.extend(self.rules.iter().cloned());
         policy
     }

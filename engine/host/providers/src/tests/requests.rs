@@ -323,7 +323,8 @@ fn a_server_that_does_not_stream_is_asked_for_a_whole_answer() {
     assert_eq!((answered.thinking.as_str(), answered.calls.len()), ("Hm.", 1), "{answered:?}");
     assert_eq!((answered.calls[0].id.as_str(), &answered.calls[0].arguments["path"]), ("a", &json!("a.md")));
     assert_eq!(answered.malformed, [("read_file".to_owned(), r#"{"path": "#.to_owned())]);
-    assert_eq!((answered.spent.input_tokens, answered.spent.output_tokens), (70, 9));
+    // The answer that couldn't be read is paid, too.
+    assert_eq!((answered.spent.input_tokens, answered.spent.output_tokens), (140, 18));
     // From then on it's asked once.
     let second = all(&start(&providers, ask(WireProtocol::OpenAi, &server.address)));
     assert_eq!((answer(&second).text.as_str(), said(&second).as_str()), ("Both are read.", "Both are read."));
