@@ -35,7 +35,7 @@ function lines(more, how) {
 }
 
 /** Asks opencode, and returns the steps. */
-const ask = (text, more, how) => lines(["ask", `@opencode ${text}`, "--answers-stdin", ...more], how);
+const ask = (text, more, how) => lines(["ask", `@opencode ${text}`, ...more], how);
 
 /** The answer: what was said last. */
 const answer = (steps) => steps.at(-1).content;

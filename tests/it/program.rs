@@ -61,13 +61,7 @@ impl House {
         if !words.contains(&"--workspace") {
             command.args(["--workspace", "W"]);
         }
-        let (name, rest) = words.split_at(words.len().min(1));
-        command.args(name);
-        // Tests answer by a pipe what a person answers at a terminal.
-        if matches!(words, ["ask" | "approvals", ..] | ["tasks", "run", ..] | ["runs", _, "--resume", ..]) {
-            command.arg("--answers-stdin");
-        }
-        command.args(rest);
+        command.args(words);
         self.enclose(command);
     }
 

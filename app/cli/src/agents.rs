@@ -7,9 +7,7 @@ mod sessions;
 mod tool_packages;
 mod tools;
 
-pub(super) use ask::{
-    AskedRun, FollowOptions, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume,
-};
+pub(super) use ask::{AskedRun, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume};
 pub(super) use sessions::{cmd_sessions, read_session};
 pub(super) use tools::cmd_tools;
 
@@ -238,8 +236,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
             more: number_option("more", args.more.as_deref())?,
             budget,
         })?;
-        let options = FollowOptions { no_wait: args.no_wait, answers_stdin: args.answers_stdin };
-        return ask::follow_run(scene, run, options, usize::MAX);
+        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
     } else {
         return show_run(scene, run, args);
     }
@@ -661,8 +658,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     page.map_or(Ok(()), |form| open_page(&form, false, scene.errors))?;
     export::open_note::wait_until_saved(scene.handle)?;
     if scene.own {
-        let options = FollowOptions { no_wait: args.no_wait, answers_stdin: args.answers_stdin };
-        return ask::follow_run(scene, run, options, usize::MAX);
+        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
     }
     // The owning process may have the run's terminal, so the run isn't followed here.
     crate::guest_runs::hold_for(run);

@@ -10,7 +10,6 @@ mod capture;
 mod cells;
 mod collection_view;
 mod command_context;
-mod command_input;
 mod components;
 mod consolidation;
 mod devices;
@@ -75,7 +74,7 @@ use clap::ArgMatches;
 use command_context::CommandContext;
 use export::error::ExportError;
 use host::fs::copy;
-use host::socket::{OpenInputs, SocketError, SocketRequest, send_request};
+use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
 use sent_runs::carry_out_error::CarryOutError;
 use sent_runs::send_errors::SentRunError;
@@ -510,11 +509,11 @@ fn run_command_line(
         maintenance::refuse_notes_folder(&folder)?;
     }
     let open = if READING_COMMANDS.contains(&name) { host::open_workspace_read_only } else { host::open_workspace };
-    let (open_inputs, mut tries) = (command_input::inputs_of_command(args), 0);
+    let mut tries = 0;
     loop {
         match open(&folder, WorkspaceOptions { program: program_path()?, create }) {
-            Ok(driver) => return run_as_owner(driver, &request, open_inputs),
-            Err(OpenError::Owned { socket: Some(socket), .. }) => match send_request(&socket, &request, open_inputs) {
+            Ok(driver) => return run_as_owner(driver, &request),
+            Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::send_request(&socket, &request) {
                 Ok(code) => return Ok(code),
                 // A retry could repeat what was already done.
                 Err(SocketError::Interrupted(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -551,7 +550,7 @@ fn sleep(time: Duration) {
 }
 
 /// Runs a command in this process, which owns the workspace meanwhile.
-fn run_as_owner(driver: host::Driver, request: &SocketRequest, open_inputs: OpenInputs) -> Result<u8, CliError> {
+fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
     // Other commands that arrive meanwhile are served through the socket; without one they wait.
     let guests = driver.serve_requests(serve_request);
     if guests.is_err() && driver.read_only_reason().is_none() {
@@ -577,8 +576,7 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest, open_inputs: Open
     {
         eprintln!("tracebook: {}", untrusted_text::escape_line(&error.why));
     }
-    let (mut out, mut errors) = (std::io::stdout(), std::io::stderr());
-    let mut input = command_input::ConsecutiveInputs::new(open_inputs());
+    let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let courier = TaskCourier::start(handle.clone());
     let code = run_request(&handle, request, &mut input, &mut out, &mut errors, true);
     drop(courier);
@@ -748,7 +746,7 @@ fn open_path(folder: &Path, path: &Path, (json, is_safe): (bool, bool), hooks: P
     words.extend(json.then(|| "--json".to_owned()));
     let terminal = std::io::stdout().is_terminal();
     let request = SocketRequest { words, folder: PathBuf::from("/"), terminal };
-    match send_request(&socket, &request, Vec::new) {
+    match socket::send_request(&socket, &request) {
         Ok(code) => Ok(code),
         // The owning process has ended.
         Err(SocketError::NotStarted(_)) => open_window(folder, start, hooks),

@@ -235,9 +235,7 @@ fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErr
         session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.last.clone())
     };
     match scene.handle.read(last)?.map(|last| last.came) {
-        Some(ScheduleOutcome::Begun { run: Some(run) }) => {
-            agents::follow_run(scene, run, agents::FollowOptions::UNATTENDED, problems)
-        }
+        Some(ScheduleOutcome::Begun { run: Some(run) }) => agents::follow_run(scene, run, true, problems),
         Some(ScheduleOutcome::Failed { why }) => {
             writeln!(scene.errors, "tracebook: it could not begin: {why}")?;
             Ok(EXIT_FAILED)

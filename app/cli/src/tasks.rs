@@ -353,7 +353,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
         };
         let problems = scene.handle.read(|session| session.problems().len())?;
         scene.handle.run_command(command)?;
-        return agents::follow_run(scene, run, agents::FollowOptions::UNATTENDED, problems);
+        return agents::follow_run(scene, run, true, problems);
     }
     agents::wait_for_setup(scene)?;
     let known = scene.handle.read(|session| {
@@ -395,7 +395,6 @@ fn run_plan(scene: &mut CommandContext<'_>, args: &TasksArguments, word: &str) -
     let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args.budget.as_deref())?);
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
-    let options = agents::FollowOptions { no_wait: args.no_wait, answers_stdin: args.answers_stdin };
-    let code = agents::follow_run(scene, run, options, problems)?;
+    let code = agents::follow_run(scene, run, args.no_wait, problems)?;
     Ok(if code == EXIT_DONE { EXIT_DONE } else { EXIT_FAILED })
 }

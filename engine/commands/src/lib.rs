@@ -94,9 +94,6 @@ const fn command_line_form(
     CommandInfo { id, title, help, keys: &[], window: false, line: Some(CommandLineForm { name, args }) }
 }
 
-/// Help of the option by which standard input holds answers.
-const ANSWERS_OPTION_HELP: &str = "read answers to what a run asks from standard input, a line each";
-
 const NOTE_ARGUMENT: CommandArgument = command_argument(
     "NOTE",
     ArgumentForm::Needed,
@@ -773,7 +770,6 @@ command_table!(
             ),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
-            command_argument("answers-stdin", ArgumentForm::Flag, ANSWERS_OPTION_HELP),
             command_argument("run", ArgumentForm::Value, "the new run's id, for programs; a random one when left out"),
         ],
         "Let an agent work in a project, and print its steps as they happen. It asks before it does anything risky.",
@@ -789,7 +785,6 @@ command_table!(
             command_argument("more", ArgumentForm::Value, "with --resume: number of further model calls"),
             command_argument("budget", ArgumentForm::Value, "with --resume: maximum total cost in US dollars"),
             command_argument("no-wait", ArgumentForm::Flag, "with --resume: end when something waits for a decision"),
-            command_argument("answers-stdin", ArgumentForm::Flag, ANSWERS_OPTION_HELP),
             command_argument("undo", ArgumentForm::Flag, "revert its changes"),
             command_argument("redo", ArgumentForm::Flag, "redo what was undone"),
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
@@ -990,7 +985,6 @@ command_table!(
             command_argument("rules", ArgumentForm::Flag, "the rules that decisions have made"),
             command_argument("forget", ArgumentForm::Value, "take back the rule of this number"),
             command_argument("no-wait", ArgumentForm::Flag, "end when the run waits for the next decision"),
-            command_argument("answers-stdin", ArgumentForm::Flag, ANSWERS_OPTION_HELP),
         ],
         "List what agents and other programs ask for, and allow or deny it.",
     ),

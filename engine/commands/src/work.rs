@@ -1,6 +1,6 @@
 //! Command-line arguments of the commands for tasks, schedules and benchmarks.
 
-use super::{ANSWERS_OPTION_HELP, ArgumentForm, CommandArgument, command_argument};
+use super::{ArgumentForm, CommandArgument, command_argument};
 
 /// Arguments of `tracebook forks`.
 pub(super) const FORKS_ARGUMENTS: &[CommandArgument] = &[
@@ -74,7 +74,6 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     ),
     command_argument("budget", ArgumentForm::Value, "with run: maximum total cost in US dollars"),
     command_argument("no-wait", ArgumentForm::Flag, "with run: end when something waits for a decision"),
-    command_argument("answers-stdin", ArgumentForm::Flag, ANSWERS_OPTION_HELP),
 ];
 
 /// Arguments of `tracebook events`.

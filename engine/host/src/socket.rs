@@ -32,11 +32,7 @@ pub struct SocketRequest {
 /// the exit code.
 pub type RequestHandler = fn(&Handle, &SocketRequest, &mut dyn Read, &mut dyn Write, &mut dyn Write) -> u8;
 
-/// Opens the inputs of a command, which it reads one after the other.
-pub type OpenInputs = fn() -> Vec<Box<dyn Read>>;
-
 const REQUEST_FRAME: u8 = 0;
-/// A part of the input; an empty one is the end of one input of several.
 const INPUT_FRAME: u8 = 1;
 const INPUT_END_FRAME: u8 = 2;
 const OUTPUT_FRAME: u8 = 3;
@@ -197,8 +193,8 @@ impl Read for GuestInput {
                 return Ok(count);
             }
             match self.frames.recv() {
-                Ok(frame) if !frame.is_empty() => self.rest = io::Cursor::new(frame),
-                Ok(_) | Err(_) => return Ok(0),
+                Ok(frame) => self.rest = io::Cursor::new(frame),
+                Err(_) => return Ok(0),
             }
         }
     }
@@ -282,32 +278,14 @@ pub enum SocketError {
     Interrupted(io::Error),
 }
 
-/// Sends a request to the owner of the workspace, connected to this process's standard output and to the inputs that
-/// `open` returns, one after the other. Returns the exit code.
+/// Sends a request to the owner of the workspace, connected to this process's standard input and output. Returns the
+/// exit code.
 ///
 /// # Errors
 /// Returns an error if the owner can't be reached, or ends before the request is done.
-pub fn send_request(socket: &str, request: &SocketRequest, open: OpenInputs) -> Result<u8, SocketError> {
-    let (mut from, mut to) = start_request(socket, request).map_err(SocketError::NotStarted)?;
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 65_536];
-        for mut input in open() {
-            while let Ok(count @ 1..) = input.read(&mut buffer) {
-                if write_frame(&mut to, INPUT_FRAME, &buffer[..count]).is_err() {
-                    return;
-                }
-            }
-            // The end of one input. If the owner is gone, reading its answer fails and reports that.
-            let _ = write_frame(&mut to, INPUT_FRAME, &[]);
-        }
-        let _ = write_frame(&mut to, INPUT_END_FRAME, &[]); // as above
-    });
-    relay_frames(&mut from, &mut io::stdout(), &mut io::stderr()).map_err(SocketError::Interrupted)
-}
-
-/// Opens the terminal of this process for reading, if it has one.
-pub fn open_terminal() -> Option<Box<dyn Read>> {
-    std::fs::File::open("/dev/tty").ok().map(|file| Box::new(file) as Box<dyn Read>)
+pub fn send_request(socket: &str, request: &SocketRequest) -> Result<u8, SocketError> {
+    let (from, to) = start_request(socket, request).map_err(SocketError::NotStarted)?;
+    relay_output(from, to).map_err(SocketError::Interrupted)
 }
 
 /// Sends a request with this input to the owner of the workspace; its output and errors go to `out` and `errors`.
@@ -351,6 +329,28 @@ fn start_request(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd
     })?;
     let _ = to.0.set_recv_timeout(None); // as above
     if answer.0 == TAKEN_FRAME { Ok((from, to)) } else { Err(io::Error::other(UNKNOWN_FRAME)) }
+}
+
+fn relay_output(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 65_536];
+        let mut input = io::stdin().lock();
+        loop {
+            match input.read(&mut buffer) {
+                Ok(0) | Err(_) => {
+                    // If the owner is gone, reading its answer fails and reports that.
+                    let _ = write_frame(&mut to, INPUT_END_FRAME, &[]);
+                    return;
+                }
+                Ok(count) => {
+                    if write_frame(&mut to, INPUT_FRAME, &buffer[..count]).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    });
+    relay_frames(&mut from, &mut io::stdout(), &mut io::stderr())
 }
 
 fn relay_frames(from: &mut StreamEnd, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result<u8> {

@@ -3,52 +3,11 @@
 
 use super::agents::{Said, house, model};
 use super::meaning::serve;
-#[cfg(target_os = "linux")]
-use crate::program::PROGRAM;
 use crate::program::{finish, until};
 use serde_json::{Value, json};
-#[cfg(target_os = "linux")]
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use store::disk::{Disk, RowWrite, SqliteDisk};
-
-/// A file that is piped into a question could allow a command.
-#[cfg(target_os = "linux")]
-#[test]
-fn what_is_piped_in_answers_no_question() {
-    let house = house(&one_call("shell", json!({"command": "echo ran >> ran.log"})), &[("a.md", "# A\n")]);
-    house.write("text.txt", b"y\na\n");
-    super::follower::add_config(&house, "approval:\n  timeout_seconds: 3\n");
-    let ran = || house.path("notes/ran.log").exists();
-    let ask = |text: &str| format!("{PROGRAM} --workspace W ask {text} < text.txt");
-    for text in ["go", "-"] {
-        let mut command = Command::new("sh");
-        command.args(["-c", &ask(text)]);
-        house.enclose(&mut command);
-        let piped = finish(command, b"");
-        assert!(piped.err.contains("--answers-stdin") && piped.err.contains("approvals"), "{text}: {piped:?}");
-        assert!(piped.text().contains("Nobody decided in time"), "{text}: {piped:?}");
-        assert!(!ran(), "{text}: {piped:?}");
-    }
-    // At a terminal, a person answers there; also if another process has the workspace.
-    let typed = |text: &str, keys: &[u8]| {
-        let mut command = Command::new("script");
-        command.args(["--quiet", "--return", "--command", &ask(text), "/dev/null"]);
-        house.enclose(&mut command);
-        finish(command, keys).text()
-    };
-    for text in ["go", "-"] {
-        let shown = typed(text, b"n\n");
-        assert!(shown.contains("Allow?") && !shown.contains("--answers-stdin") && !ran(), "{text}: {shown}");
-    }
-    assert!(typed("-", b"y\n").contains("Allow?") && ran());
-    std::fs::remove_file(house.path("notes/ran.log")).expect("removed");
-    let owner = house.owner("a.md");
-    let shown = typed("-", b"y\n");
-    assert!(shown.contains("Allow?") && ran(), "{shown}");
-    owner.end();
-}
 
 /// Serves a local page and counts its requests. Returns its address.
 fn page(seen: &Arc<AtomicUsize>) -> String {

@@ -161,22 +161,7 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
-    let options = FollowOptions { no_wait: args.no_wait, answers_stdin: args.answers_stdin };
-    follow_run(scene, run, options, problems)
-}
-
-/// How a command follows a run.
-#[derive(Clone, Copy)]
-pub(crate) struct FollowOptions {
-    /// Whether it ends when something waits for a decision.
-    pub(crate) no_wait: bool,
-    /// Whether standard input holds the answers, although it isn't a terminal.
-    pub(crate) answers_stdin: bool,
-}
-
-impl FollowOptions {
-    /// Of a command that asks nothing.
-    pub(crate) const UNATTENDED: FollowOptions = FollowOptions { no_wait: true, answers_stdin: false };
+    follow_run(scene, run, args.no_wait, problems)
 }
 
 /// Returns warnings about names in the settings of agents that mean nothing in a volume.
@@ -291,7 +276,7 @@ fn say_where_to_decide(scene: &mut CommandContext<'_>, name: &str, approval: &Ru
 pub(crate) fn follow_run(
     scene: &mut CommandContext<'_>,
     run: DocId,
-    options: FollowOptions,
+    leave: bool,
     problems: usize,
 ) -> Result<u8, CliError> {
     let mut steps = 0;
@@ -358,7 +343,7 @@ pub(crate) fn follow_run(
             if scene.json {
                 print_pending_approval(scene, &name, of, &approval)?;
             }
-            if options.no_wait {
+            if leave {
                 say_where_to_decide(scene, &name, &approval)?;
                 if scene.own {
                     crate::guest_runs::hold_for(run); // calls beside the one that waits may be under way
@@ -367,10 +352,7 @@ pub(crate) fn follow_run(
                 return Ok(EXIT_FAILED);
             }
             if deaf || !prompt_for_decision(scene, of, &approval)? {
-                if !std::mem::replace(&mut deaf, true) && !options.answers_stdin {
-                    let hint = "No answer comes from a terminal. --answers-stdin reads answers from standard input.";
-                    writeln!(scene.errors, "{hint}")?;
-                }
+                deaf = true;
                 say_where_to_decide(scene, &name, &approval)?;
             }
         }

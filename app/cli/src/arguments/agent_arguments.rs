@@ -39,8 +39,6 @@ pub(crate) struct AskArguments {
     pub(crate) without: Vec<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
-    #[arg(id = "answers-stdin", long = "answers-stdin")]
-    pub(crate) answers_stdin: bool,
     #[arg(id = "run", long = "run")]
     pub(crate) run_id: Option<String>,
 }
@@ -77,8 +75,6 @@ pub(crate) struct RunsArguments {
     pub(crate) budget: Option<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
-    #[arg(id = "answers-stdin", long = "answers-stdin")]
-    pub(crate) answers_stdin: bool,
     #[arg(long)]
     pub(crate) undo: bool,
     #[arg(long)]
@@ -172,8 +168,6 @@ pub(crate) struct TasksArguments {
     pub(crate) budget: Option<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
-    #[arg(id = "answers-stdin", long = "answers-stdin")]
-    pub(crate) answers_stdin: bool,
 }
 
 /// `schedule`.
@@ -318,8 +312,6 @@ pub(crate) struct ApprovalsArguments {
     pub(crate) forget: Option<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
-    #[arg(id = "answers-stdin", long = "answers-stdin")]
-    pub(crate) answers_stdin: bool,
 }
 
 /// `tools`.
