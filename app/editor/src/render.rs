@@ -282,7 +282,7 @@ struct RowRenderer<'a> {
     heading: Option<u8>,
     quotes: Vec<OpenQuote>,
     title: Option<CalloutTitle>,
-    /// Number of callouts so far.
+    /// Number of callouts and `<details>` so far.
     callouts: usize,
     /// Inside a folded callout: the depth of quotes around its body.
     folded: Option<usize>,
@@ -309,6 +309,12 @@ struct RowRenderer<'a> {
     /// Open code block: its text, language and range.
     code: Option<(String, String, Range<usize>)>,
     table: Option<TableRenderer>,
+    /// Lines of the open HTML block, and their ranges.
+    html_block: Option<Vec<(String, Range<usize>)>>,
+    /// For each open `<details>` that is drawn unfolded: the number of items and quotes around it.
+    details: Vec<usize>,
+    /// The folded `<details>` that hides what follows.
+    hidden: Option<details::HiddenDetails>,
     small: bool,
 }
 
@@ -357,6 +363,9 @@ impl<'a> RowRenderer<'a> {
             unnamed: None,
             code: None,
             table: None,
+            html_block: None,
+            details: Vec::new(),
+            hidden: None,
             small: matches!(kind, RowKind::Footnote),
         }
     }
@@ -374,6 +383,9 @@ impl<'a> RowRenderer<'a> {
     }
 
     fn token(&mut self, token: DialectToken<'_>, range: Range<usize>) {
+        if self.is_token_hidden(&token, &range) {
+            return;
+        }
         if let Some(outer) = self.folded {
             match token {
                 DialectToken::Mark(Mark::Start(Tag::BlockQuote(_))) | DialectToken::Callout(_) => self.depth += 1,
@@ -416,7 +428,10 @@ impl<'a> RowRenderer<'a> {
             },
             Mark::Code(code) => self.push(&code, range, true),
             Mark::InlineHtml(html) => self.inline_html(&html, range),
-            Mark::Html(html) => self.push(html.trim_end(), range, true),
+            Mark::Html(html) => match &mut self.html_block {
+                Some(lines) => lines.push((html.into_string(), range)),
+                None => self.push(html.trim_end(), range, true),
+            },
             Mark::SoftBreak | Mark::HardBreak => self.push("\n", range, false),
             Mark::Rule => {
                 self.space();
@@ -441,7 +456,11 @@ impl<'a> RowRenderer<'a> {
             // A footnote's number is on the same line as its first paragraph.
             Tag::Paragraph if self.small && self.parts.is_empty() => {}
             Tag::Paragraph if self.title.is_some() => self.title_icon(&range),
-            Tag::Paragraph | Tag::HtmlBlock => self.flush(),
+            Tag::Paragraph => self.flush(),
+            Tag::HtmlBlock => {
+                self.flush();
+                self.html_block = Some(Vec::new());
+            }
             Tag::Heading { level, .. } => {
                 self.flush();
                 self.heading = Some(level as u8);
@@ -503,7 +522,8 @@ impl<'a> RowRenderer<'a> {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph if self.title.is_some() => self.end_title(),
-            TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush(),
+            TagEnd::Paragraph => self.flush(),
+            TagEnd::HtmlBlock => self.end_html_block(),
             TagEnd::Heading(_) => {
                 self.flush();
                 self.heading = None;
@@ -519,6 +539,7 @@ impl<'a> RowRenderer<'a> {
             }
             TagEnd::Item => {
                 self.flush();
+                self.end_details();
                 self.strike_item(false);
                 self.struck.pop();
                 self.is_task = false;

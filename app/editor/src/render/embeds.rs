@@ -130,6 +130,7 @@ impl RowRenderer<'_> {
             self.folded = None;
         }
         self.flush();
+        self.end_details();
         let Some(quote) = self.quotes.pop() else { return };
         self.list_indent = quote.list_indent;
         let colours = self.pen.colours;
