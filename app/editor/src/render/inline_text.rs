@@ -248,7 +248,7 @@ impl RowRenderer<'_> {
             inline.lit.push((inline.chars..inline.chars + count, colours.sunken));
         }
         if self.look.key > 0 && !code {
-            inline.lit.push((inline.chars..inline.chars + count, colours.line));
+            inline.lit.push((inline.chars..inline.chars + count, colours.pressed_color()));
         }
         if self.look.highlight {
             match inline.lit.last_mut() {

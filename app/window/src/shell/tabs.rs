@@ -149,7 +149,7 @@ impl TabsContext<'_> {
         let button = ui.interact(cross, id.with("close"), Sense::click());
         set_accessible_name(&button, Role::Button, &format!("Close tab {name}"));
         if button.hovered() {
-            ui.painter().rect_filled(cross, CONTROL_CORNER, colours.line);
+            ui.painter().rect_filled(cross, CONTROL_CORNER, colours.hover_color(colours.sunken));
         }
         if over || state.active || button.has_focus() {
             let font = theme::icon_font(12.0);
