@@ -172,6 +172,24 @@ fn a_path_of_the_command_line_is_opened() {
 }
 
 #[test]
+fn a_later_start_of_the_program_shows_its_path_in_the_open_window() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("sub/Two.md", "2\n")]);
+    let mut window = bench.window();
+    let (tell, requests) = std::sync::mpsc::channel();
+    let ctx = window.ctx.clone();
+    window.state_mut().follow_requests(&ctx, requests);
+    shown(&mut window, "1\n");
+    tell.send(Some(bench.notes().join("sub/Two.md"))).expect("the window follows");
+    shown(&mut window, "2\n");
+    assert_eq!((path(&window).as_str(), volumes(&window)), ("sub/Two.md", 1), "in the volume that has it");
+    tell.send(None).expect("the window follows");
+    until(&mut window, "it asks to come to the front", |window| {
+        let output = window.output().viewport_output.get(&egui::ViewportId::ROOT);
+        output.is_some_and(|output| output.commands.contains(&egui::ViewportCommand::Focus))
+    });
+}
+
+#[test]
 fn settings_of_an_obsidian_vault_are_offered_and_taken_over() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let folder = other(&bench);
