@@ -243,6 +243,15 @@ struct OpenQuote {
     callout: Option<(Color32, usize)>,
     /// Indentation by the lists around it.
     list_indent: f32,
+    /// Whether its first line reads from right to left; `None` if it has no text yet.
+    is_from_right: Option<bool>,
+}
+
+impl OpenQuote {
+    /// Returns whether its bar is at the right. A callout's is always at the left.
+    fn has_bar_at_right(&self) -> bool {
+        self.callout.is_none() && self.is_from_right == Some(true)
+    }
 }
 
 /// A callout whose title is rendered next.
@@ -471,7 +480,7 @@ impl<'a> RowRenderer<'a> {
                 self.x += QUOTE_INDENT;
                 self.depth += 1;
                 let list_indent = std::mem::take(&mut self.list_indent);
-                self.quotes.push(OpenQuote { top: self.y, callout: None, list_indent });
+                self.quotes.push(OpenQuote { top: self.y, callout: None, list_indent, is_from_right: None });
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -607,7 +616,11 @@ impl<'a> RowRenderer<'a> {
         let height = galley.size().y.max(self.kind().line);
         let mut at = vec2(self.x + inline.shift, self.y);
         let mark = self.mark.take().or(task);
-        if bidi_text::begins_right_to_left(galley.text()) {
+        let is_from_right = bidi_text::begins_right_to_left(galley.text());
+        for quote in &mut self.quotes {
+            quote.is_from_right = quote.is_from_right.or(Some(is_from_right));
+        }
+        if is_from_right {
             at.x -= self.mirror_list(mark);
         }
         self.parts.extend(inline.grounds(&galley, at));
