@@ -77,6 +77,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::CellSave => &["download output", "save picture", "save plot"],
         CommandId::ExportHtml => &["web page", "publish"],
         CommandId::ExportPdf => &["save as pdf"],
+        CommandId::ExportNotebook => &["ipynb", "save as notebook"],
         CommandId::NotePrint => &["printer", "paper"],
         CommandId::ExportFolder => &["backup notes", "copy volume"],
         CommandId::ViewLeft => &["sidebar", "file explorer", "tree", "files"],

@@ -324,8 +324,15 @@ impl TabsContext<'_> {
                     actions.push(PageAction::Run(id));
                 }
             };
-            let exports = [CommandId::ExportHtml, CommandId::ExportPdf, CommandId::ExportFolder, CommandId::NotePrint];
-            exports.into_iter().for_each(|id| item(ui, id));
+            for id in [
+                CommandId::ExportHtml,
+                CommandId::ExportPdf,
+                CommandId::ExportFolder,
+                CommandId::ExportNotebook,
+                CommandId::NotePrint,
+            ] {
+                item(ui, id);
+            }
             menu_separator(ui);
             item(ui, CommandId::SyncShare);
         });
