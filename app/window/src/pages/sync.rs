@@ -141,7 +141,7 @@ impl SyncPage {
         let mut parts =
             ui.new_child(UiBuilder::new().max_rect(line).id_salt("parts").layout(Layout::left_to_right(Align::Center)));
         parts.spacing_mut().item_spacing.x = space::XS;
-        for (tab, name) in [(SyncTab::State, "State"), (SyncTab::Merges, "Changes by others"), (SyncTab::Log, "Log")] {
+        for (tab, name) in [(SyncTab::State, "Status"), (SyncTab::Merges, "Changes by others"), (SyncTab::Log, "Log")] {
             if part(&mut parts, name, self.tab == tab) {
                 self.tab = tab;
             }
