@@ -3,7 +3,9 @@
 /// Runs the program with the process's arguments.
 pub fn main() -> std::process::ExitCode {
     cli::main(cli::ProgramHooks {
-        window: |driver, start, first_frame| window::run(driver, start.path, start.is_safe, first_frame),
+        window: |driver, start, first_frame| {
+            window::run(driver, start.path, start.is_safe, start.requests, first_frame)
+        },
         bench: None,
     })
 }

@@ -66,6 +66,7 @@ mod volume_settings;
 pub(crate) mod volume_trust;
 mod volumes;
 mod web_browser;
+mod window_start;
 mod worker;
 mod yes_no_question;
 
@@ -73,7 +74,6 @@ use arguments::typed;
 use clap::ArgMatches;
 use command_context::CommandContext;
 use export::error::ExportError;
-use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
 use sent_runs::carry_out_error::CarryOutError;
@@ -89,6 +89,7 @@ use text::untrusted_text;
 
 pub use parse::build_grammar;
 pub(crate) use sample_workspace::make_sample;
+pub use window_start::WindowStart;
 
 /// Exit code for success.
 pub const EXIT_DONE: u8 = 0;
@@ -264,15 +265,6 @@ pub struct ProgramHooks {
     pub bench: Option<BenchCommand>,
 }
 
-/// What the window opens with.
-#[derive(Clone, Debug, Default)]
-pub struct WindowStart {
-    /// A folder or file to open.
-    pub path: Option<PathBuf>,
-    /// Whether it opens in safe mode: no tabs are restored, and no cells, runs and schedules start.
-    pub is_safe: bool,
-}
-
 /// Opens the window on a workspace; fails with what couldn't be saved.
 pub type WindowCommand = fn(host::Driver, WindowStart, Box<dyn FnOnce()>) -> anyhow::Result<()>;
 
@@ -423,10 +415,7 @@ fn run_command_line(
     host::logging::enable(Some(folder.as_path()).filter(|folder| host::workspace_exists(folder)));
     let is_safe = matches.get_flag("safe");
     let Some((name, args)) = matches.subcommand() else {
-        return match path {
-            Some(path) => open_path(&folder, &path, (json, is_safe), hooks),
-            None => open_window(&folder, WindowStart { path: None, is_safe }, hooks),
-        };
+        return window_start::start_window(&folder, path, (json, is_safe), hooks);
     };
     parse::refuse_empty_paths(args)?;
     let terminal = std::io::stdout().is_terminal();
@@ -619,6 +608,9 @@ fn run_request(
     errors: &mut dyn Write,
     own: bool,
 ) -> u8 {
+    if let Some(code) = window_start::answer_request(&request.words) {
+        return code;
+    }
     // Untrusted text is always escaped for terminals.
     let mut errors = TerminalWriter::new(errors, ScreenForm::Text);
     let errors = &mut errors;
@@ -734,65 +726,4 @@ fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
         ))),
         Err(error) => Err(CliError::workspace(format!("{} does not start ({})", bench.display(), io_reason(&error)))),
     }
-}
-
-/// Opens the window on a folder, or on a file in its folder. An open window adds the folder as a volume.
-fn open_path(folder: &Path, path: &Path, (json, is_safe): (bool, bool), hooks: ProgramHooks) -> Result<u8, CliError> {
-    let start = WindowStart { path: Some(path.to_owned()), is_safe };
-    let Some(socket) = host::owner_socket(folder).ok().flatten() else { return open_window(folder, start, hooks) };
-    let whole = copy::absolute_path(Path::new("/"), &path.to_string_lossy());
-    let volume = if copy::is_folder(&whole) { whole.as_path() } else { whole.parent().unwrap_or(&whole) };
-    let mut words = vec!["open".to_owned(), volume.display().to_string()];
-    words.extend(json.then(|| "--json".to_owned()));
-    let terminal = std::io::stdout().is_terminal();
-    let request = SocketRequest { words, folder: PathBuf::from("/"), terminal };
-    match socket::send_request(&socket, &request) {
-        Ok(code) => Ok(code),
-        // The owning process has ended.
-        Err(SocketError::NotStarted(_)) => open_window(folder, start, hooks),
-        Err(SocketError::Interrupted(error)) => Err(CliError::workspace(format!(
-            "the program that has the workspace open ended in the middle of this ({}); try again",
-            io_reason(&error)
-        ))),
-    }
-}
-
-/// Opens the window. At the first start, creates the workspace with the sample.
-fn open_window(folder: &Path, start: WindowStart, hooks: ProgramHooks) -> Result<u8, CliError> {
-    if !host::has_display() {
-        return Err(CliError::usage(
-            "there is no display here, so no window; the command line does everything: see `tracebook --help`",
-        ));
-    }
-    let begun = std::time::Instant::now();
-    let first = !host::workspace_exists(folder);
-    maintenance::refuse_notes_folder(folder)?;
-    let driver = served::open_released(folder, WorkspaceOptions { program: program_path()?, create: true })?;
-    if driver.serve_requests(serve_request).is_err() {
-        tracing::warn!("there is no local socket; commands wait until the window is closed");
-    }
-    if first {
-        let handle = driver.handle();
-        let folder = driver.folder().to_owned();
-        std::thread::spawn(move || {
-            let made = make_sample(&handle, &folder).and_then(|()| sample_workspace::show_welcome(&handle));
-            if made.is_err() {
-                tracing::warn!("the sample or the welcome page could not be made");
-            }
-        });
-    }
-    let handle = driver.handle();
-    std::thread::spawn(move || {
-        if let Err(error) = package_commands::finish_interrupted(&handle) {
-            let why = host::logging::content_field(&error.why);
-            tracing::warn!(why, "a change of packages could not be finished");
-        }
-    });
-    let tell = std::env::var_os("TRACEBOOK_FIRST_FRAME").is_some();
-    let first_frame = move || {
-        if tell {
-            eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
-        }
-    };
-    (hooks.window)(driver, start, Box::new(first_frame)).map(|()| EXIT_DONE).map_err(CliError::workspace)
 }

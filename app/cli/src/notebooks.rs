@@ -1,14 +1,13 @@
 //! Jupyter notebooks: `import` of `.ipynb` files, `export` of a note as a notebook or a script.
 
-use super::{CliError, CommandContext, output_files};
+use super::{CliError, CommandContext};
 use anyhow::anyhow;
 use engine::event::SkippedFile;
 use engine::{Note, Session};
 use export;
 use host::fs::copy;
-use jupyter::{CellRun, NotebookOriginal};
 use std::path::Path;
-use store::{BlockId, DocId, FileKind};
+use store::{DocId, FileKind};
 
 /// Export format for Jupyter and Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,43 +30,11 @@ impl NotebookFormat {
 
 /// Returns a note as the bytes of a notebook file.
 pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
-    let _held = export::open_note::hold_note(scene.handle, note)?;
-    let (text, mut cells, kept) = export::open_note::read_loaded_note(scene.handle, note, |note| {
-        let cell = |cell: BlockId| Some((note.block_start(cell)?, note.latest_execution(cell).cloned()));
-        (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.source_notebook())
-    })?;
-    let kept = match kept
-        .map(|kept| {
-            scene
-                .handle
-                .read_blob(kept.blob)
-                .map_err(|why| why.to_string())
-                .and_then(|bytes| NotebookOriginal::from_bytes(&bytes).map_err(|why| why.to_string()))
-        })
-        .transpose()
-    {
-        Ok(kept) => kept,
-        Err(why) => {
-            writeln!(scene.errors, "tracebook: exported without the notebook's original metadata: {why}")?;
-            None
-        }
-    };
-    for execution in cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()) {
-        export::restore_figure_blobs(scene.handle, &mut execution.outputs);
-        output_files::draw_figures(&mut execution.outputs);
+    let file = export::notebook_export::notebook_file(scene.handle, note)?;
+    if let Some(why) = file.loss {
+        writeln!(scene.errors, "tracebook: {why}")?;
     }
-    let ran: Vec<CellRun<'_>> =
-        cells.iter().map(|(at, execution)| CellRun { at: *at, execution: execution.as_ref() }).collect();
-    let blob = |hash| scene.handle.read_blob(hash).ok();
-    let notebook = jupyter::export_notebook(&text, &ran, kept.as_ref(), &blob);
-    // Same format as Jupyter: indented by one space, with a final line end.
-    let mut bytes = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
-    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    serde::Serialize::serialize(&notebook, &mut writer)
-        .map_err(|error| CliError::workspace(format!("the notebook cannot be written ({error})")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    Ok(file.bytes)
 }
 
 /// Returns a note as a Python script.

@@ -2,18 +2,10 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use export::notebook_export::{FIGURE_PIXELS_PER_POINT, figure_json};
 use export::render_jobs;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use store::{BlobHash, CellOutput, OutputBody};
-
-/// Pixels per point, as on current screens.
-const FIGURE_PIXELS_PER_POINT: f64 = 2.0;
-
-/// Returns the figure among an output's formats, as JSON.
-fn figure_json(data: &Map<String, Value>) -> Option<String> {
-    let value = data.get(plot::FIGURE_MIME)?;
-    Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
-}
 
 /// Returns the images of an output: each one's file extension and bytes.
 pub(super) fn output_pictures(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)> {
@@ -74,22 +66,4 @@ pub(super) fn output_files(
         return Ok(vec![(ending, bytes)]);
     }
     Ok(Vec::new())
-}
-
-/// Adds images to each figure in the outputs, for programs that can't draw Tracebook's figures.
-pub(super) fn draw_figures(outputs: &mut [CellOutput]) {
-    for output in outputs {
-        let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {
-            continue;
-        };
-        let (png, svg) = (data.contains_key("image/png"), data.contains_key("image/svg+xml"));
-        let Some(json) = figure_json(data).filter(|_| !png || !svg) else { continue };
-        let drawn = render_jobs::render_figure(&json, FIGURE_PIXELS_PER_POINT);
-        if let Some(bytes) = drawn.0.filter(|_| !png) {
-            data.insert("image/png".to_owned(), BASE64_STANDARD.encode(bytes).into());
-        }
-        if let Some(text) = drawn.1.filter(|_| !svg) {
-            data.insert("image/svg+xml".to_owned(), text.into());
-        }
-    }
 }

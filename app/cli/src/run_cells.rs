@@ -1,7 +1,7 @@
 //! `cmd_run`: runs cells without a window, and stores their outputs in the note as the window does.
 
 use super::parse::number_option;
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve, saved_outputs};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, saved_outputs};
 use crate::arguments::RunArguments;
 use engine::{Command, END_OF_INPUT, KernelKind, Note, Session};
 use std::io::{Read, Write};
@@ -356,7 +356,7 @@ fn follow_cell(
                     // A large figure stays a blob, but images are rendered from it.
                     let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
                     export::restore_figure_blobs(scene.handle, &mut outputs);
-                    output_files::draw_figures(&mut outputs);
+                    export::notebook_export::draw_figures(&mut outputs);
                     for (output, blob) in outputs.into_iter().zip(blobs) {
                         let mut value = serde_json::to_value(&output).unwrap_or_default();
                         let data = value.get_mut("data").and_then(serde_json::Value::as_object_mut);

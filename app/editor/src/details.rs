@@ -2,6 +2,7 @@
 //! rows between that row and the one of its end tag. An element without an empty line in it is a single row.
 
 use std::ops::Range;
+use text::markdown::details::{has_attribute, is_html_tag};
 
 /// Containers of HTML around the text of an element, which aren't shown.
 const CONTAINERS: &[&str] = &["p", "div", "center", "br", "blockquote"];
@@ -24,7 +25,7 @@ pub enum DetailsTag {
 impl DetailsTag {
     /// Finds the tags of an HTML row.
     pub(crate) fn of(html: &str) -> DetailsTag {
-        let count = |name| html.match_indices('<').filter(|(at, _)| is_tag(&html[*at..], name)).count();
+        let count = |name| html.match_indices('<').filter(|(at, _)| is_html_tag(&html[*at..], name)).count();
         let (starts, ends) = (count("<details"), count("</details"));
         match Details::parse(html) {
             Some(details) if starts > ends => DetailsTag::Start { open: details.is_open },
@@ -51,7 +52,7 @@ impl Details {
     /// Parses a row that begins with `<details>`. Returns `None` if text follows its end tag.
     pub(crate) fn parse(html: &str) -> Option<Details> {
         let start = html.len() - html.trim_start().len();
-        if !is_tag(&html[start..], "<details") {
+        if !is_html_tag(&html[start..], "<details") {
             return None;
         }
         let end = end_of_element(&html[start..]).map(|end| start + end);
@@ -60,13 +61,12 @@ impl Details {
         }
         let body_end = end.and_then(|end| html[..end].rfind('<')).unwrap_or(html.len());
         let tag_end = start + html[start..].find('>')? + 1;
-        let attributes = html[start + "<details".len()..tag_end - 1].to_ascii_lowercase();
-        let is_open = attributes.split_whitespace().any(|word| word.split(['=', '/']).next() == Some("open"));
+        let is_open = has_attribute(&html[start + "<details".len()..tag_end - 1], "open");
         let (mut summary, mut body) = (tag_end..tag_end, tag_end..body_end);
         let at = trimmed(html, body.clone()).start;
-        if is_tag(&html[at..], "<summary") {
+        if is_html_tag(&html[at..], "<summary") {
             let from = at + html[at..].find('>')? + 1;
-            let close = html[from..].match_indices("</").find(|(at, _)| is_tag(&html[from + at..], "</summary"));
+            let close = html[from..].match_indices("</").find(|(at, _)| is_html_tag(&html[from + at..], "</summary"));
             let to = close.map_or(html.len(), |(at, _)| from + at);
             summary = trimmed(html, from..to);
             body = html[to..].find('>').map_or(html.len(), |end| to + end + 1)..body_end;
@@ -84,15 +84,16 @@ pub(crate) fn split_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> 
     let line_end = |at: usize| text[at..block.end].find('\n').map_or(block.end, |newline| at + newline + 1);
     while at < block.end {
         let line = text[at..line_end(at)].trim_start();
-        let end = if is_tag(line, "<details") {
+        let end = if is_html_tag(line, "<details") {
             let rest = &text[at..block.end];
-            let summary_end = rest.match_indices("</").find(|(found, _)| is_tag(&rest[*found..], "</summary"));
-            let next_start = rest.match_indices('<').filter(|(found, _)| is_tag(&rest[*found..], "<details")).nth(1);
+            let summary_end = rest.match_indices("</").find(|(found, _)| is_html_tag(&rest[*found..], "</summary"));
+            let next_start =
+                rest.match_indices('<').filter(|(found, _)| is_html_tag(&rest[*found..], "<details")).nth(1);
             let own_summary =
                 summary_end.filter(|(end, _)| next_start.is_none_or(|(next, _)| *end < next)).map_or(0, |(end, _)| end);
             Some(line_end(at + end_of_element(rest).map_or(own_summary, |end| end - 1)))
         } else {
-            is_tag(line, "</details").then(|| line_end(at))
+            is_html_tag(line, "</details").then(|| line_end(at))
         };
         match end {
             Some(end) => {
@@ -112,13 +113,19 @@ pub(crate) fn is_end_only(html: &str) -> bool {
     let mut rest = html.trim();
     let mut ends = false;
     while let Some(end) = rest.find('>').filter(|_| rest.starts_with('<')) {
-        ends |= is_tag(rest, "</details");
-        if !is_tag(rest, "</details") && !is_container(&rest[..end]) {
+        ends |= is_html_tag(rest, "</details");
+        if !is_html_tag(rest, "</details") && !is_container(&rest[..end]) {
             return false;
         }
         rest = rest[end + 1..].trim_start();
     }
     rest.is_empty() && ends
+}
+
+/// Returns whether a text has as many start tags of `<details>` as end tags.
+pub(crate) fn is_balanced(text: &str) -> bool {
+    let count = |name| text.match_indices('<').filter(|(at, _)| is_html_tag(&text[*at..], name)).count();
+    count("<details") == count("</details")
 }
 
 /// Returns whether a text consists only of tags of containers, or is empty.
@@ -137,21 +144,14 @@ fn is_container(tag: &str) -> bool {
     name.is_some_and(|name| CONTAINERS.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
-/// Returns whether a text begins with a tag; `name` is the tag's start, such as `</summary`.
-fn is_tag(text: &str, name: &str) -> bool {
-    let Some((start, rest)) = text.split_at_checked(name.len()) else { return false };
-    start.eq_ignore_ascii_case(name)
-        && rest.starts_with(|next: char| matches!(next, '>' | '/') || next.is_ascii_whitespace())
-}
-
 /// Returns the end of the element that a text begins with, after its end tag.
 fn end_of_element(html: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, _) in html.match_indices('<') {
         let rest = &html[at..];
-        if is_tag(rest, "<details") {
+        if is_html_tag(rest, "<details") {
             depth += 1;
-        } else if is_tag(rest, "</details") {
+        } else if is_html_tag(rest, "</details") {
             depth = depth.saturating_sub(1);
             if depth == 0 {
                 return Some(at + rest.find('>')? + 1);

@@ -243,6 +243,15 @@ struct OpenQuote {
     callout: Option<(Color32, usize)>,
     /// Indentation by the lists around it.
     list_indent: f32,
+    /// Whether its first line reads from right to left; `None` if it has no text yet.
+    is_from_right: Option<bool>,
+}
+
+impl OpenQuote {
+    /// Returns whether its bar is at the right. A callout's is always at the left.
+    fn has_bar_at_right(&self) -> bool {
+        self.callout.is_none() && self.is_from_right == Some(true)
+    }
 }
 
 /// A callout whose title is rendered next.
@@ -282,7 +291,7 @@ struct RowRenderer<'a> {
     heading: Option<u8>,
     quotes: Vec<OpenQuote>,
     title: Option<CalloutTitle>,
-    /// Number of callouts so far.
+    /// Number of callouts and `<details>` so far.
     callouts: usize,
     /// Inside a folded callout: the depth of quotes around its body.
     folded: Option<usize>,
@@ -309,6 +318,12 @@ struct RowRenderer<'a> {
     /// Open code block: its text, language and range.
     code: Option<(String, String, Range<usize>)>,
     table: Option<TableRenderer>,
+    /// Lines of the open HTML block, and their ranges.
+    html_block: Option<Vec<(String, Range<usize>)>>,
+    /// For each open `<details>` that is drawn unfolded: the number of items and quotes around it.
+    details: Vec<usize>,
+    /// The folded `<details>` that hides what follows.
+    hidden: Option<details::HiddenDetails>,
     small: bool,
 }
 
@@ -357,6 +372,9 @@ impl<'a> RowRenderer<'a> {
             unnamed: None,
             code: None,
             table: None,
+            html_block: None,
+            details: Vec::new(),
+            hidden: None,
             small: matches!(kind, RowKind::Footnote),
         }
     }
@@ -374,6 +392,9 @@ impl<'a> RowRenderer<'a> {
     }
 
     fn token(&mut self, token: DialectToken<'_>, range: Range<usize>) {
+        if self.is_token_hidden(&token, &range) {
+            return;
+        }
         if let Some(outer) = self.folded {
             match token {
                 DialectToken::Mark(Mark::Start(Tag::BlockQuote(_))) | DialectToken::Callout(_) => self.depth += 1,
@@ -416,7 +437,10 @@ impl<'a> RowRenderer<'a> {
             },
             Mark::Code(code) => self.push(&code, range, true),
             Mark::InlineHtml(html) => self.inline_html(&html, range),
-            Mark::Html(html) => self.push(html.trim_end(), range, true),
+            Mark::Html(html) => match &mut self.html_block {
+                Some(lines) => lines.push((html.into_string(), range)),
+                None => self.push(html.trim_end(), range, true),
+            },
             Mark::SoftBreak | Mark::HardBreak => self.push("\n", range, false),
             Mark::Rule => {
                 self.space();
@@ -441,7 +465,11 @@ impl<'a> RowRenderer<'a> {
             // A footnote's number is on the same line as its first paragraph.
             Tag::Paragraph if self.small && self.parts.is_empty() => {}
             Tag::Paragraph if self.title.is_some() => self.title_icon(&range),
-            Tag::Paragraph | Tag::HtmlBlock => self.flush(),
+            Tag::Paragraph => self.flush(),
+            Tag::HtmlBlock => {
+                self.flush();
+                self.html_block = Some(Vec::new());
+            }
             Tag::Heading { level, .. } => {
                 self.flush();
                 self.heading = Some(level as u8);
@@ -452,7 +480,7 @@ impl<'a> RowRenderer<'a> {
                 self.x += QUOTE_INDENT;
                 self.depth += 1;
                 let list_indent = std::mem::take(&mut self.list_indent);
-                self.quotes.push(OpenQuote { top: self.y, callout: None, list_indent });
+                self.quotes.push(OpenQuote { top: self.y, callout: None, list_indent, is_from_right: None });
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -503,7 +531,8 @@ impl<'a> RowRenderer<'a> {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph if self.title.is_some() => self.end_title(),
-            TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush(),
+            TagEnd::Paragraph => self.flush(),
+            TagEnd::HtmlBlock => self.end_html_block(),
             TagEnd::Heading(_) => {
                 self.flush();
                 self.heading = None;
@@ -519,6 +548,7 @@ impl<'a> RowRenderer<'a> {
             }
             TagEnd::Item => {
                 self.flush();
+                self.end_details();
                 self.strike_item(false);
                 self.struck.pop();
                 self.is_task = false;
@@ -586,7 +616,11 @@ impl<'a> RowRenderer<'a> {
         let height = galley.size().y.max(self.kind().line);
         let mut at = vec2(self.x + inline.shift, self.y);
         let mark = self.mark.take().or(task);
-        if bidi_text::begins_right_to_left(galley.text()) {
+        let is_from_right = bidi_text::begins_right_to_left(galley.text());
+        for quote in &mut self.quotes {
+            quote.is_from_right = quote.is_from_right.or(Some(is_from_right));
+        }
+        if is_from_right {
             at.x -= self.mirror_list(mark);
         }
         self.parts.extend(inline.grounds(&galley, at));

@@ -3,6 +3,7 @@
 
 mod context;
 pub mod error;
+pub mod notebook_export;
 pub mod notebook_import;
 pub mod open_note;
 pub mod render_jobs;
@@ -37,6 +38,8 @@ pub enum ExportFormat {
     Html,
     /// A single PDF document.
     Pdf(PaperSize),
+    /// Jupyter notebooks.
+    Notebook,
 }
 
 /// The notes to export.
@@ -120,6 +123,9 @@ pub fn export(
         (ExportScope::Folder(volume, below), ExportFormat::Pdf(paper)) => {
             let (name, notes) = list_notes(handle, *volume, below)?;
             export_pdf(handle, *volume, &name, notes, paper, dest, progress)
+        }
+        (ExportScope::Folder(volume, below), ExportFormat::Notebook) => {
+            notebook_export::export_notebooks(handle, *volume, below, dest, progress)
         }
         (ExportScope::Folder(volume, below), ExportFormat::Html) => {
             save_and_create_folder(handle, *volume, dest)?;
@@ -340,6 +346,13 @@ fn export_note(
             let notes = vec![(path.clone(), id)];
             let done = export_pdf(handle, volume, note_title(&path), notes, paper, &dest, progress)?;
             (missing, limited) = (done.missing, done.limited);
+            dest
+        }
+        ExportFormat::Notebook => {
+            let dest = inside(format!("{}.ipynb", note_title(&path)));
+            let file = notebook_export::notebook_file(handle, id)?;
+            copy::write_new(&dest, &file.bytes).map_err(ExportError::usage)?;
+            limited.extend(file.loss.map(|why| SkippedFile::new(path.clone(), why)));
             dest
         }
     };

@@ -23,6 +23,8 @@ pub enum ExportCommand {
     Pdf,
     /// Exports as a folder of Markdown files.
     Folder,
+    /// Exports as Jupyter notebooks.
+    Notebook,
     /// Shows the last export.
     Open,
     /// Prints the open note.

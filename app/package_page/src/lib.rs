@@ -236,7 +236,7 @@ impl PackagesPage {
                 detail += &format!("  ·  {} changed by you", one.changed.len());
             }
             if !one.waiting_tools.is_empty() {
-                detail += "  ·  tools wait for you";
+                detail += "  ·  tools need approval";
             }
             let name = format!("Package {}: {detail}", package.name);
             let row = ListRow {
@@ -267,7 +267,7 @@ impl PackagesPage {
         note_line(ui, icons::OPEN_OUTSIDE, &format!("{signed}, from {}", package.source.display_text()));
         note_line(ui, icons::PLUG, &permission_text(&package.permissions));
         if let Some(volume) = &package.volume {
-            note_line(ui, icons::FOLDER, &format!("Its notes are in {}", volume.name));
+            note_line(ui, icons::FOLDER, &format!("Its notes are in the volume {}", volume.name));
         }
         for file in &package.files {
             let state = match () {
@@ -296,7 +296,7 @@ impl PackagesPage {
         ui.add_space(space::XS);
         ui.horizontal_wrapped(|ui| {
             ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
-            if text_button(ui, "Look for an update", false).clicked() {
+            if text_button(ui, "Check for update", false).clicked() {
                 desk.look_for_update(package.name.clone());
             }
             if !one.waiting_tools.is_empty() && text_button(ui, "Approve its tools…", true).clicked() {

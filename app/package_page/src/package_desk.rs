@@ -296,7 +296,7 @@ fn look_at_new(
     source: PackageSource,
 ) -> Result<DeskChange, PackageError> {
     if let Some(old) = packages.store().lock()?.packages.get(&content.manifest.name) {
-        let why = format!("{} {} is installed already; “Look for an update” gets a newer one", old.name, old.version);
+        let why = format!("{} {} is installed already; “Check for update” finds a newer one", old.name, old.version);
         return Err(PackageError::Conflict(why));
     }
     packages.check_names(&content, None)?;

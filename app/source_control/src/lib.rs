@@ -222,7 +222,8 @@ impl SourceControlPage {
 
     /// Draws the choice of the volume if there are several.
     fn volumes(&mut self, ui: &mut Ui, session: &Session, shown: DocId) {
-        let volumes: Vec<_> = listed_volumes(session).collect();
+        let mut volumes: Vec<_> = listed_volumes(session).collect();
+        volumes.sort_by_key(|volume| volume.name.to_lowercase());
         if volumes.len() < 2 {
             return;
         }

@@ -7,7 +7,7 @@ use egui::{Align2, Color32, Galley, Pos2, Rect, Ui, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 use store::TextHunk;
-use text::diff::{self, DiffLine, DiffPart};
+use text::diff::{self, DiffLine, DiffPart, DiffRow};
 use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 
@@ -69,9 +69,9 @@ impl SplitDiff {
                     diff.push_same(hunk.removed.get(range).unwrap_or_default(), &mut numbers);
                 }
                 DiffPart::Change { rows, .. } => {
-                    for row in &rows {
-                        let old = row.old.as_ref().map(|line| side_line(&hunk.removed, line, &mut numbers.0));
-                        let new = row.new.as_ref().map(|line| side_line(&hunk.inserted, line, &mut numbers.1));
+                    for (old, new) in lines_beside_each_other(&rows) {
+                        let old = old.map(|line| side_line(&hunk.removed, line, &mut numbers.0));
+                        let new = new.map(|line| side_line(&hunk.inserted, line, &mut numbers.1));
                         diff.rows.push(SplitRow { old, new, has_changed: true });
                     }
                 }
@@ -136,6 +136,27 @@ impl SplitDiff {
             ui.painter().text(place, Align2::LEFT_TOP, words, theme::caption().font, colours.muted);
         }
     }
+}
+
+/// Returns the lines of a change in rows. Lines that replace others stand beside them even if they have no words in
+/// common.
+fn lines_beside_each_other(rows: &[DiffRow]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
+    let mut out = Vec::with_capacity(rows.len());
+    for alone in rows.split_inclusive(|row| row.old.is_some() && row.new.is_some()) {
+        let is_pair = |row: &&DiffRow| row.old.is_some() && row.new.is_some();
+        let pair = alone.last().filter(is_pair);
+        let alone = &alone[..alone.len() - usize::from(pair.is_some())];
+        let mut old = alone.iter().filter_map(|row| row.old.as_ref());
+        let mut new = alone.iter().filter_map(|row| row.new.as_ref());
+        loop {
+            match (old.next(), new.next()) {
+                (None, None) => break,
+                row => out.push(row),
+            }
+        }
+        out.extend(pair.map(|row| (row.old.as_ref(), row.new.as_ref())));
+    }
+    out
 }
 
 /// Returns a line of a side, shortened, with its marks clipped to fit.
@@ -225,6 +246,22 @@ mod tests {
         );
         let marked = diff.rows[1].new.as_ref().map(|line| line.text[line.marks[0].clone()].to_owned());
         assert_eq!(marked.as_deref(), Some("email"));
+        let other = TextHunk {
+            removed: "- two\nA line with words.\n".to_owned(),
+            inserted: "- 2\n- four\nA line with words, too.\n".to_owned(),
+            lines: Some((1, 1)),
+            ..TextHunk::default()
+        };
+        let diff = SplitDiff::for_width(&other, MIN_SPLIT_WIDTH).expect("it's wide enough");
+        let rows: Vec<_> = diff.rows.iter().map(|row| (side(&row.old), side(&row.new))).collect();
+        assert_eq!(
+            rows,
+            [
+                row(Some((1, "- two")), Some((1, "- 2"))),
+                row(None, Some((2, "- four"))),
+                row(Some((2, "A line with words.")), Some((3, "A line with words, too."))),
+            ]
+        );
         let new_file = TextHunk { inserted: "all of it\n".to_owned(), ..TextHunk::default() };
         assert_eq!(SplitDiff::for_width(&new_file, 2_000.0), None, "there's nothing to compare");
     }

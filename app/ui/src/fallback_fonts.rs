@@ -87,7 +87,7 @@ fn missing_font(script: &str) -> &str {
 /// Returns a message about scripts that can't be shown, and what to install.
 fn describe_unshown(scripts: &BTreeSet<&'static str>) -> String {
     let names: Vec<&str> = scripts.iter().map(|name| if *name == "Han" { "Chinese" } else { name }).collect();
-    let mut text = format!("No font here has the characters of: {}. They appear as boxes.", names.join(", "));
+    let mut text = format!("Your fonts have no characters for {}. They appear as boxes.", names.join(", "));
     if cfg!(target_os = "linux") {
         let packages: BTreeSet<&str> = scripts.iter().map(|script| missing_font(script)).collect();
         let packages = Vec::from_iter(packages).join(" and ");

@@ -299,6 +299,12 @@ impl ThemeColors {
     pub fn hover_color(&self, ground: Color32) -> Color32 {
         ground.lerp_to_gamma(self.line, 0.55)
     }
+
+    /// Returns the background of a pressed control, and of the name of a key. The line color itself is too close to
+    /// that of text in high contrast.
+    pub fn pressed_color(&self) -> Color32 {
+        self.sunken.lerp_to_gamma(self.line, 0.75)
+    }
 }
 
 /// Spacing scale in points; no other distances are used.
@@ -618,7 +624,7 @@ fn egui_visuals(colours: &ThemeColors, dark: bool) -> egui::Visuals {
         (&mut widgets.noninteractive, colours.paper, colours.ink),
         (&mut widgets.inactive, colours.sunken, colours.ink),
         (&mut widgets.hovered, colours.hover_color(colours.sunken), colours.ink),
-        (&mut widgets.active, colours.line, colours.ink),
+        (&mut widgets.active, colours.pressed_color(), colours.ink),
         (&mut widgets.open, colours.sunken, colours.ink),
     ] {
         state.bg_fill = ground;
@@ -691,6 +697,7 @@ mod tests {
                 (colours.muted, colours.accent_ground),
                 (colours.muted, colours.hover_color(colours.paper)),
                 (colours.ink, colours.hover_color(colours.sunken)),
+                (colours.ink, colours.pressed_color()),
                 (colours.accent, colours.hover_color(colours.paper)),
                 (colours.paper, colours.accent),
             ] {

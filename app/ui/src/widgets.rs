@@ -86,12 +86,21 @@ pub fn word_width(ui: &Ui, text: &str) -> f32 {
 
 /// Draws a check box whose empty square stands out from its ground.
 pub fn check_box<'a>(ui: &mut Ui, is_on: &'a mut bool, label: impl egui::IntoAtoms<'a>) -> Response {
+    with_outlines(ui, move |ui| ui.checkbox(is_on, label))
+}
+
+/// Draws a radio button whose empty circle stands out from its ground.
+pub fn radio_button<'a>(ui: &mut Ui, is_chosen: bool, label: impl egui::IntoAtoms<'a>) -> Response {
+    with_outlines(ui, move |ui| ui.radio(is_chosen, label))
+}
+
+fn with_outlines(ui: &mut Ui, draw: impl FnOnce(&mut Ui) -> Response) -> Response {
     let outline = Stroke::new(1.0, ThemeColors::of(ui).muted);
-    let outlined = ui.scope(move |ui| {
+    let outlined = ui.scope(|ui| {
         let widgets = &mut ui.visuals_mut().widgets;
         widgets.inactive.bg_stroke = outline;
         widgets.hovered.bg_stroke = outline;
-        ui.checkbox(is_on, label)
+        draw(ui)
     });
     outlined.inner
 }

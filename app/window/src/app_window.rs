@@ -25,6 +25,7 @@ use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
 use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use ui::theme;
 
@@ -258,6 +259,21 @@ impl AppWindow {
         std::thread::spawn(move || {
             let _ = tell.send(host::desktop::inspect_path(&path)); // the window may be closed
             wake.request_repaint();
+        });
+    }
+
+    /// Comes to the front for each request of a later start of the program, and opens the path that it names.
+    pub fn follow_requests(&self, ctx: &egui::Context, requests: Receiver<Option<PathBuf>>) {
+        let (tell, ctx) = (self.jobs.named_paths.0.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            for path in requests {
+                if let Some(path) = path {
+                    let _ = tell.send(host::desktop::inspect_path(&path)); // the window may be closed
+                }
+                for command in [egui::ViewportCommand::Minimized(false), egui::ViewportCommand::Focus] {
+                    ctx.send_viewport_cmd_to(egui::ViewportId::ROOT, command);
+                }
+            }
         });
     }
 }

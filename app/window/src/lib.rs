@@ -20,6 +20,7 @@ use host::Driver;
 use notebook::collection;
 pub use shell::clipboard;
 use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 impl eframe::App for AppWindow {
@@ -126,8 +127,8 @@ impl<F: FnOnce()> eframe::App for RunningWindow<F> {
 
 /// Opens the window, and returns when it's closed and everything is saved.
 ///
-/// If `path` names a folder or file, the window opens with it. `is_safe`: in safe mode. `first_frame` is called once,
-/// after the first frame.
+/// If `path` names a folder or file, the window opens with it. `is_safe`: in safe mode. Each of `requests` brings it to
+/// the front, and may name another path. `first_frame` is called once, after the first frame.
 ///
 /// # Errors
 /// Returns an error with a message for the user if there's no display, if something that a window needs at run time is
@@ -136,6 +137,7 @@ pub fn run(
     driver: Driver,
     path: Option<PathBuf>,
     is_safe: bool,
+    requests: Receiver<Option<PathBuf>>,
     first_frame: impl FnOnce() + 'static,
 ) -> anyhow::Result<()> {
     let has_display =
@@ -180,6 +182,7 @@ pub fn run(
             if let Some(path) = path {
                 window.open_path(&creation.egui_ctx, path);
             }
+            window.follow_requests(&creation.egui_ctx, requests);
             Ok(Box::new(RunningWindow { window: Some(window), first_frame: Some(first_frame), left_behind: left }))
         }),
     );

@@ -626,6 +626,12 @@ command_table!(
     ExportPdf = window_command("export.pdf", "Export to PDF…", &[], "Export the open note, or its volume, as a PDF."),
     ExportFolder =
         window_command("export.folder", "Export to Markdown folder…", &[], "Export the note or its volume as files."),
+    ExportNotebook = window_command(
+        "export.notebook",
+        "Export to Jupyter notebook…",
+        &[],
+        "Export the open note as .ipynb, or its volume as a folder of them."
+    ),
     NotePrint = window_command("note.print", "Print…", &[], "Print the open note with the system's dialog."),
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
     ViewLeft =

@@ -96,10 +96,11 @@ impl VolumesState {
         for (id, root) in &self.mounts {
             if folder.starts_with(root) || root.starts_with(folder) {
                 let name = self.by_id.get(id).map_or("another volume", |volume| volume.name.as_str());
-                return Err(CommandError(format!(
-                    "the folder lies inside “{name}” or around it, and a file belongs to one volume: {}",
-                    folder.display()
-                )));
+                let why = match folder.starts_with(root) {
+                    true => format!("the folder is in the volume “{name}” already"),
+                    false => format!("the folder contains the volume “{name}”; close that volume first"),
+                };
+                return Err(CommandError(format!("{why}: {}", folder.display())));
             }
         }
         let name = name.unwrap_or_else(|| match folder.file_name() {

@@ -3,6 +3,7 @@
 //!
 //! Splitting loses nothing: the concatenated pieces are the text, byte for byte.
 
+pub mod details;
 pub mod dialect;
 mod limits;
 mod plain;

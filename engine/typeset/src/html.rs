@@ -17,6 +17,8 @@ use std::ops::Range;
 use store::{Execution, ExecutionStatus, OutputBody};
 use unicode_bidi::{BidiClass, bidi_class};
 
+pub(crate) use walker::strip_tags;
+
 /// Maximum depth of embeds inside embeds.
 const MAX_HTML_EMBED_DEPTH: u8 = 4;
 
@@ -408,6 +410,24 @@ pub(crate) mod tests {
         assert!(notes.contains("<a id=\"ref-1\" href=\"#note-1\">1</a></sup> a"), "{notes}");
         assert!(notes.contains("<li id=\"note-1\"><p>X <a class=\"back\" href=\"#ref-1\""), "{notes}");
         assert!(notes.contains("#ref-1-2") && notes.contains("<li id=\"note-2\"><p>Y"), "{notes}");
+    }
+
+    #[test]
+    fn details_fold_their_text_where_it_ends() {
+        assert_eq!(
+            html("<details>\n<summary>a <b>b</summary>\n\n*c*\n\n</details>\n\nd\n"),
+            "<details>\n<summary>a <b>b</b></summary>\n<p><em>c</em></p>\n</details>\n<p>d</p>\n"
+        );
+        assert_eq!(
+            html("<details open>a<script></details>"),
+            "<details open>\n<div class=\"html\">a&lt;script&gt;</div>\n</details>\n"
+        );
+        // What isn't ended ends with the item or the note; what ended nothing is left out.
+        assert_eq!(
+            html("</details>\n\n- <details>\n  <summary>b</summary>\n\n  c\n\n<details>\n"),
+            "<ul>\n<li><details>\n<summary>b</summary>\n<p>c</p>\n</details>\n</li>\n</ul>\n<details>\n</details>\n"
+        );
+        assert_eq!(html("<!--\na\n-->\n\nb\n"), "<p>b</p>\n");
     }
 
     #[test]

@@ -60,7 +60,9 @@ pub fn main_without_benchmarks() -> std::process::ExitCode {
 
 fn program_hooks(bench: Option<cli::BenchCommand>) -> cli::ProgramHooks {
     cli::ProgramHooks {
-        window: |driver, start, first_frame| window::run(driver, start.path, start.is_safe, first_frame),
+        window: |driver, start, first_frame| {
+            window::run(driver, start.path, start.is_safe, start.requests, first_frame)
+        },
         bench,
     }
 }

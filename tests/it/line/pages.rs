@@ -12,6 +12,13 @@ See [[Other#Two|the other]], [data](data.csv) and ==this== #weather/rain.[^1]
 > [!warning] Mind
 > it
 
+<details>
+<summary>More</summary>
+
+*Folded.*
+
+</details>
+
 ```python
 print('<b>'); 6 * 7
 ```
@@ -50,6 +57,7 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
         "<mark>this</mark>",
         "<span class=\"tag\">#weather/rain</span>",
         "<aside class=\"callout warning\">",
+        "<details>\n<summary>More</summary>\n<p><em>Folded.</em></p>\n</details>\n",
         "<pre class=\"out\">&lt;b&gt;</pre>",
         "<pre class=\"out\">42</pre>",
         "<span class=\"k\">fn</span>",

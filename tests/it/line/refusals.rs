@@ -168,6 +168,16 @@ fn a_workspace_that_is_not_there_is_wrong_use() {
 }
 
 #[test]
+fn a_folder_in_a_volume_or_around_one_is_refused_with_what_to_do() {
+    let house = House::with(&[("a.md", "# A\n"), ("sub/b.md", "# B\n")]);
+    house.run(&["open", "notes"]).good();
+    house.run(&["open", "notes/sub"]).refused(2, "the folder is in the volume “notes” already");
+    house.write("around/inner/c.md", b"# C\n");
+    house.run(&["open", "around/inner"]).good();
+    house.run(&["open", "around"]).refused(2, "the folder contains the volume “inner”; close that volume first");
+}
+
+#[test]
 fn a_damaged_workspace_is_said_and_left_as_it_is() {
     let house = house();
     house.edit("a.md", 0, 0, "x");

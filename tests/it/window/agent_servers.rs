@@ -138,6 +138,12 @@ fn a_form_of_a_server_is_filled_in_and_sent() {
     soon(&mut window, "the form waits", |window| shows(window, asks));
     assert!(window.query_by_label("Allow").is_none(), "it's answered, and not allowed");
     pictured(&mut window, "server-form");
+    let second = window.get_by_label("Second").rect();
+    let has_outline = window.output().shapes.iter().any(|clipped| match &clipped.shape {
+        egui::Shape::Circle(circle) => second.contains(circle.center) && circle.stroke.width > 0.0,
+        _ => false,
+    });
+    assert!(has_outline, "the empty circle can be seen");
     window.get_by_label("Send answers").click();
     soon(&mut window, "it says what is missing", |window| shows(window, "city has no answer"));
     window.get_by_label("City").focus();

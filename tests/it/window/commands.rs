@@ -573,6 +573,7 @@ fn exports() -> Drive {
         (CommandId::ExportHtml, "Export to HTML", "one.html", "one.html"),
         (CommandId::ExportPdf, "Export to PDF", "one.pdf", "one.pdf"),
         (CommandId::ExportFolder, "Export to a Markdown folder", "one", "one/dot.svg"),
+        (CommandId::ExportNotebook, "Export to Jupyter notebook", "one.ipynb", "one.ipynb"),
     ] {
         drive.choose(id);
         assert!(drive.has(title), "{id}");
@@ -584,6 +585,9 @@ fn exports() -> Drive {
         assert!(out.join(made).exists(), "{id}");
     }
     assert!(std::fs::read(out.join("one.pdf")).expect("a file").starts_with(b"%PDF"));
+    let notebook = std::fs::read(out.join("one.ipynb")).expect("a file");
+    let notebook: serde_json::Value = serde_json::from_slice(&notebook).expect("JSON");
+    assert!(notebook["cells"][0]["source"].to_string().contains("# One"), "{notebook}");
     assert_eq!(std::fs::read_to_string(out.join("one/One.md")).expect("a file").lines().next(), Some("# One"));
     drive.choose(CommandId::NotePrint);
     drive.until("it says that there is no desktop", |window| {

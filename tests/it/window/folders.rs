@@ -42,9 +42,7 @@ fn a_wrong_path_keeps_the_dialog_open_and_adds_nothing() {
     window.get_by_label("Create folder").click();
     until(&mut window, "the folder is a volume", |window| volumes(window) == 2);
     assert!(missing.is_dir());
-    until(&mut window, "it is said", |window| {
-        window.query_by_label("Dismiss: Opened nothing: 0 notes, 0 attachments").is_some()
-    });
+    until(&mut window, "it is said", |window| window.query_by_label("Dismiss: Opened nothing: 0 notes").is_some());
 }
 
 #[test]
@@ -169,6 +167,44 @@ fn a_path_of_the_command_line_is_opened() {
         window.query_by_label_contains("Dismiss: There's no file or folder at").is_some()
     });
     assert_eq!(volumes(&window), 2);
+}
+
+#[test]
+fn a_later_start_of_the_program_shows_its_path_in_the_open_window() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("sub/Two.md", "2\n")]);
+    let mut window = bench.window();
+    let (tell, requests) = std::sync::mpsc::channel();
+    let ctx = window.ctx.clone();
+    window.state_mut().follow_requests(&ctx, requests);
+    shown(&mut window, "1\n");
+    tell.send(Some(bench.notes().join("sub/Two.md"))).expect("the window follows");
+    shown(&mut window, "2\n");
+    assert_eq!((path(&window).as_str(), volumes(&window)), ("sub/Two.md", 1), "in the volume that has it");
+    tell.send(None).expect("the window follows");
+    until(&mut window, "it asks to come to the front", |window| {
+        let output = window.output().viewport_output.get(&egui::ViewportId::ROOT);
+        output.is_some_and(|output| output.commands.contains(&egui::ViewportCommand::Focus))
+    });
+}
+
+#[test]
+fn volumes_to_choose_from_are_in_the_order_of_the_tree() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let names = ["Beta", "alpha", "delta", "Gamma"];
+    let mut window = bench.window();
+    let ctx = window.ctx.clone();
+    for name in names {
+        let folder = bench.folder.path().join(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join("Note.md"), format!("{name}\n")).expect("a file");
+        window.state_mut().open_path(&ctx, folder);
+        shown(&mut window, &format!("{name}\n"));
+    }
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::ViewSourceControl);
+    window.run();
+    let left = |name: &str| window.get_by_label(&format!("Repository: {name}")).rect().left();
+    let places = ["alpha", "Beta", "delta", "Gamma", "notes"].map(left);
+    assert!(places.is_sorted(), "{places:?}");
 }
 
 #[test]

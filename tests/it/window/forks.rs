@@ -123,7 +123,9 @@ fn forks_are_compared_adopted_in_parts_taken_back_and_discarded() {
     window.run();
     click(&mut window, "Compare with the fork shorten-the-plan");
     wait(&mut window, "Plan.md in the fork rewrite-the-plan: changed");
-    assert!(shows(&mut window, "New.md in the fork rewrite-the-plan: As before"));
+    assert!(shows(&mut window, "New.md in the fork rewrite-the-plan: unchanged"));
+    let head = |name: &str| window.get_by_role_and_label(Role::Heading, &format!("Fork {name}")).rect();
+    assert!(head("rewrite-the-plan").right() < head("shorten-the-plan").left(), "the columns have names");
     pictured(&mut window, "forks-compared");
 
     click(&mut window, "Discard…");

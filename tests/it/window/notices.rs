@@ -39,18 +39,18 @@ fn a_missing_font_is_named_once_in_a_workspace() {
     let says = |window: &Driven, what: &str| window.query_all_by_label_contains(what).next().is_some();
     let bench = Bench::new(&[("A.md", "First.\n\n한글\n")]);
     let mut window = bench.opened();
-    until(&mut window, "it is said", |window| says(window, "No font here has the characters of: Hangul."));
+    until(&mut window, "it is said", |window| says(window, "Your fonts have no characters for Hangul."));
     until(&mut window, "all is saved", |window| session(window).is_saved());
     window.into_state().close().expect("all is saved");
     let mut window = bench.window();
     until(&mut window, "the note is shown", |window| says(window, "한글"));
     window.run_steps(5);
-    assert!(!says(&window, "No font here"), "it was said at the last start");
+    assert!(!says(&window, "Your fonts have no"), "it was said at the last start");
     // Another font is named, too.
     window.state_mut().place_caret(0);
     window.run();
     type_text(&mut window, "ש");
-    until(&mut window, "it is said", |window| says(window, "No font here has the characters of: Hebrew."));
+    until(&mut window, "it is said", |window| says(window, "Your fonts have no characters for Hebrew."));
 }
 
 #[test]

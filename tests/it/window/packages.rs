@@ -105,19 +105,19 @@ fn a_package_is_found_looked_at_installed_updated_and_removed() {
     pictured(&mut window, "packages-installed");
 
     // A new version that wants more says so.
-    click(&mut window, "Look for an update");
+    click(&mut window, "Check for update");
     wait(&mut window, "This is more than you approved for 1.0.0. Its agents may call shell.");
     assert_eq!(std::fs::read_to_string(workspace.join("agents/skipper.md")).expect("read"), AGENT);
     click(&mut window, "Close the package");
     assert!(!has(&window, "Update to exactly this"));
-    click(&mut window, "Look for an update");
+    click(&mut window, "Check for update");
     wait(&mut window, "Update to exactly this");
     std::fs::write(workspace.join("snippets/Signature.md"), "-- me\n").expect("written");
     click(&mut window, "Update to exactly this");
     wait(&mut window, "Updated to sail-kit 1.1.0.");
     assert!(std::fs::read_to_string(workspace.join("agents/skipper.md")).expect("read").contains("shell"));
     wait(&mut window, "snippets/Signature.md  ·  changed by you");
-    click(&mut window, "Look for an update");
+    click(&mut window, "Check for update");
     wait(&mut window, "sail-kit 1.1.0 is up to date.");
 
     click(&mut window, "Remove…");

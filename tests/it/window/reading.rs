@@ -210,6 +210,29 @@ fn details_are_folded_below_their_summary() {
 }
 
 #[test]
+fn details_are_folded_in_lists_quotes_and_embedded_notes() {
+    let note = "First.\n\n- An item\n  <details><summary>In a list</summary>\n  its text\n  </details>\n- Another\n\n  \
+                <details>\n  <summary>Deeper</summary>\n\n  The *secret*.\n\n  </details>\n\n  Behind it.\n\n\
+                > <details open><summary>Quoted</summary>\n> the quote\n> </details>\n\n![[Other]]\n";
+    let other = "# Other\n\n<details>\n<summary>Embedded</summary>\n\nPart *of* it.\n\n- one\n\n</details>\n\nBelow.\n";
+    let bench = Bench::new(&[("A.md", note), ("Other.md", other)]);
+    let mut window = bench.opened();
+    let is_shown = |window: &Driven, what: &str| window.query_by_label_contains(what).is_some();
+    until(&mut window, "the embedded note shows", |window| is_shown(window, "Below."));
+    for (summary, folded) in [("In a list", "its text"), ("Deeper", "The secret."), ("Embedded", "Part of it.")] {
+        assert!(!is_shown(&window, folded), "{summary}");
+        click_label(&mut window, &format!("Unfold: {summary}"));
+        assert!(is_shown(&window, folded), "{summary}");
+        click_label(&mut window, &format!("Fold: {summary}"));
+        assert!(!is_shown(&window, folded), "{summary}");
+    }
+    assert!(is_shown(&window, "Behind it.") && is_shown(&window, "Below.") && is_shown(&window, "the quote"));
+    click_label(&mut window, "Fold: Quoted");
+    assert!(!is_shown(&window, "the quote"));
+    assert_eq!(text(&window).as_deref(), Some(note), "folding edits nothing");
+}
+
+#[test]
 fn a_note_opens_with_the_caret_behind_its_properties() {
     let note = "---\nstatus: open\n---\n\nText.\n";
     let bench = Bench::new(&[("A.md", "first\n"), ("Props.md", note), ("Only.md", "---\nstatus: none\n---\n")]);

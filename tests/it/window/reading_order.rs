@@ -163,3 +163,24 @@ fn markers_of_lists_are_to_the_right_of_words_read_from_the_right() {
     let source = &letters(&window, "- ראשון")[0];
     assert!((source[2].1.right() - first.right()).abs() <= 1.5, "{:?} {first:?}", source[2]);
 }
+
+#[test]
+fn bars_of_quotes_are_where_their_lines_begin() {
+    let bench = Bench::new(&[("A.md", "First row.\n\n> ציטוט\n\nbetween\n\n> latin\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(0);
+    window.run();
+    for (words, is_from_right) in [("ציטוט", true), ("latin", false)] {
+        let letters = letters(&window, words).into_iter().flatten().map(|(_, rect)| rect);
+        let at = letters.reduce(Rect::union).expect("letters");
+        let has_bar = window.output().shapes.iter().any(|clipped| match &clipped.shape {
+            egui::Shape::Rect(shape) => {
+                let bar = shape.rect;
+                let gap = if is_from_right { bar.left() - at.right() } else { at.left() - bar.right() };
+                bar.width() <= 4.0 && bar.y_range().contains(at.center().y) && (4.0..24.0).contains(&gap)
+            }
+            _ => false,
+        });
+        assert!(has_bar, "{words} at {at:?}");
+    }
+}

@@ -16,11 +16,12 @@ impl DeadlineField {
     /// Draws the field.
     pub(super) fn show(&mut self, ui: &mut Ui) {
         let (colours, style) = (ThemeColors::of(ui), theme::small());
-        let hint = "No deadline. For example: 20 min, or 2026-12-01T18:00";
+        let hint = "No deadline. For example: 20 min";
         let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
         let field = egui::TextEdit::singleline(&mut self.text).id_salt("deadline").font(style.font).hint_text(hint);
         let response = ui.add(field.desired_width(f32::INFINITY).margin(egui::Margin::symmetric(8, 4)));
-        response.accessible_name("Deadline").on_hover_text("When the run ends at the latest, whatever it's doing");
+        let about = "The run ends then, whatever it's doing: 20 min, or 2026-12-01T18:00";
+        response.accessible_name("Deadline").on_hover_text(about);
     }
 
     /// Returns the deadline in milliseconds since 1970; `None` if none is typed.

@@ -49,7 +49,7 @@ impl PromptFields {
         egui::ScrollArea::vertical().id_salt("arguments of a prompt").max_height(MAX_FIELDS_HEIGHT).show(ui, |ui| {
             for argument in open_arguments(prompt, &call) {
                 let title = escape_line(&argument.name).into_owned();
-                let needed = if argument.is_needed { "needed" } else { "optional" };
+                let needed = if argument.is_needed { "required" } else { "optional" };
                 let caption = egui::RichText::new(format!("{title} ({needed})"));
                 ui.add_space(space::XS);
                 ui.label(caption.font(theme::caption().font).color(colours.muted));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use store::RunApproval;
 use text::untrusted_text::escape_line;
 use ui::theme::{self, ThemeColors, space};
-use ui::widgets::{check_box, text_button};
+use ui::widgets::{check_box, radio_button, text_button};
 
 /// Maximum height of the fields; more of them scroll.
 const MAX_FIELDS_HEIGHT: f32 = 260.0;
@@ -129,7 +129,7 @@ impl FormDraft {
         let title = escape_line(&field.title).into_owned();
         ui.add_space(space::XS);
         if field.kind != FormFieldKind::Flag {
-            let needed = if field.is_needed { "needed" } else { "optional" };
+            let needed = if field.is_needed { "required" } else { "optional" };
             let caption = egui::RichText::new(format!("{title} ({needed})"));
             ui.label(caption.font(theme::caption().font).color(colours.muted));
         }
@@ -152,7 +152,8 @@ impl FormDraft {
             FormFieldKind::Choice(values) => {
                 let chosen = self.values.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
                 for (value, label) in values {
-                    if ui.radio(chosen.as_deref() == Some(value.as_str()), escape_line(label)).clicked() {
+                    let is_chosen = chosen.as_deref() == Some(value.as_str());
+                    if radio_button(ui, is_chosen, escape_line(label)).clicked() {
                         self.values.insert(name.clone(), Value::from(value.clone()));
                     }
                 }

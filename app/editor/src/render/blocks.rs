@@ -2,7 +2,7 @@
 
 use super::super::row_layout::{RowPart, SourceMap, SourceRun};
 use super::super::source_layout;
-use super::{LIST_ITEM_INDENT, RowRenderer};
+use super::{LIST_ITEM_INDENT, QUOTE_INDENT, RowRenderer};
 use eframe::egui;
 use egui::text::LayoutJob;
 use egui::{Rect, pos2, vec2};
@@ -45,10 +45,16 @@ impl RowRenderer<'_> {
         self.list_indent += LIST_ITEM_INDENT;
     }
 
+    /// Returns by how much quotes that are read from right to left indent their text at the right.
+    pub(super) fn quote_indent_at_right(&self) -> f32 {
+        self.quotes.iter().filter(|quote| quote.has_bar_at_right()).map(|_| QUOTE_INDENT).sum()
+    }
+
     /// Moves an item's marker to the right of its text, which is read from right to left. Returns how far the text
-    /// moves to the left: by the list's indentation, which is at the right, too.
+    /// moves to the left: by the indentation of lists and quotes, which is at the right, too.
     pub(super) fn mirror_list(&mut self, marker: Option<usize>) -> f32 {
-        let sum = self.x - self.list_indent + self.width;
+        let quote_indent = self.quote_indent_at_right();
+        let sum = self.x - self.list_indent + self.width - quote_indent;
         match marker.and_then(|index| self.parts.get_mut(index)) {
             Some(RowPart::Task { rect, .. }) => {
                 *rect = Rect::from_x_y_ranges(sum - rect.right()..=sum - rect.left(), rect.y_range());
@@ -63,7 +69,7 @@ impl RowRenderer<'_> {
             }
             _ => {}
         }
-        self.list_indent
+        self.list_indent + quote_indent
     }
 
     pub(super) fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {

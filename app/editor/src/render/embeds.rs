@@ -70,7 +70,12 @@ impl RowRenderer<'_> {
         self.title = Some(CalloutTitle { kind: callout.kind, words: callout.default_title(), fold });
         self.depth += 1;
         let list_indent = std::mem::take(&mut self.list_indent);
-        self.quotes.push(OpenQuote { top: self.y, callout: Some((colour, self.parts.len())), list_indent });
+        self.quotes.push(OpenQuote {
+            top: self.y,
+            callout: Some((colour, self.parts.len())),
+            list_indent,
+            is_from_right: None,
+        });
         // Background and bar are drawn behind everything else; their size is set at the end of the callout.
         for _ in 0..2 {
             self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour, corner: theme::CONTROL_CORNER });
@@ -130,12 +135,15 @@ impl RowRenderer<'_> {
             self.folded = None;
         }
         self.flush();
+        self.end_details();
         let Some(quote) = self.quotes.pop() else { return };
         self.list_indent = quote.list_indent;
         let colours = self.pen.colours;
         let Some((colour, at)) = quote.callout else {
             self.x -= super::QUOTE_INDENT;
-            let rect = Rect::from_min_max(pos2(self.x, quote.top), pos2(self.x + QUOTE_BAR_WIDTH, self.y));
+            let right = self.width - self.quote_indent_at_right() - QUOTE_BAR_WIDTH;
+            let left = if quote.has_bar_at_right() { right } else { self.x };
+            let rect = Rect::from_min_max(pos2(left, quote.top), pos2(left + QUOTE_BAR_WIDTH, self.y));
             self.parts.push(RowPart::Fill { rect, colour: colours.line, corner: CornerRadius::same(1) });
             return;
         };

@@ -29,7 +29,7 @@ pub(crate) struct InlineText {
     /// Horizontal offset of its start, in points.
     pub(super) shift: f32,
     pub(super) chars: usize,
-    /// Whether the last text was code, whose background extends beyond its characters.
+    /// Whether the last text was code or a key, whose background extends beyond its characters.
     behind_code: bool,
 }
 
@@ -248,7 +248,7 @@ impl RowRenderer<'_> {
             inline.lit.push((inline.chars..inline.chars + count, colours.sunken));
         }
         if self.look.key > 0 && !code {
-            inline.lit.push((inline.chars..inline.chars + count, colours.line));
+            inline.lit.push((inline.chars..inline.chars + count, colours.pressed_color()));
         }
         if self.look.highlight {
             match inline.lit.last_mut() {
@@ -257,8 +257,10 @@ impl RowRenderer<'_> {
             }
         }
         inline.map.runs.push(SourceRun { chars: inline.chars, source: span, exact });
-        // The background of code extends beyond its characters, so a gap of that width is added around it.
-        let lead = if std::mem::replace(&mut inline.behind_code, code) != code { INLINE_CODE_OUTSET } else { 0.0 };
+        // The background of code and keys extends beyond its characters, so a gap of that width is added around it.
+        let is_boxed = code || self.look.key > 0;
+        let was_boxed = std::mem::replace(&mut inline.behind_code, is_boxed);
+        let lead = if was_boxed != is_boxed { INLINE_CODE_OUTSET } else { 0.0 };
         inline.job.append(text, if inline.chars > 0 { lead } else { 0.0 }, style);
         inline.chars += count;
     }

@@ -40,7 +40,7 @@ struct ComparedSide {
 
 impl ComparedSide {
     fn of(ui: &Ui, file: Option<&ChangedForkFile>, width: f32) -> ComparedSide {
-        let Some(file) = file else { return ComparedSide { words: "As before", hunks: Vec::new() } };
+        let Some(file) = file else { return ComparedSide { words: "unchanged", hunks: Vec::new() } };
         let words = match file.is_text {
             true => change_word(file.change),
             false => "changed, not text",
@@ -112,6 +112,17 @@ impl ForkComparison {
             let one = Rect::from_min_size(rect.min, vec2(side, rect.height()));
             (one, Rect::from_min_max(pos2(rect.right() - side, rect.top()), rect.max))
         };
+        if !self.files.is_empty() {
+            let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), ..theme::small() };
+            let (head, _) = ui.allocate_exact_size(vec2(width, LINE_HEIGHT + space::S), Sense::hover());
+            let (one, two) = places(head);
+            for (rect, name) in [(one, own), (two, self.other.as_str())] {
+                let at = rect.min + vec2(space::XS, space::S);
+                paint_clipped_text(ui, at, rect.width(), name, &style, ThemeColors::of(ui).ink);
+                let response = ui.interact(rect, ui.scope_id().with(("compared fork", name)), Sense::hover());
+                set_accessible_name(&response, Role::Heading, &format!("Fork {name}"));
+            }
+        }
         for file in &self.files {
             let (head, response) = ui.allocate_exact_size(vec2(width, LINE_HEIGHT + space::S), Sense::hover());
             set_accessible_name(&response, Role::Heading, &file.title);

@@ -105,6 +105,7 @@ impl BackgroundJobs {
             let form = match kind {
                 ExportCommand::Html => ExportFormat::Html,
                 ExportCommand::Pdf => ExportFormat::Pdf(paper),
+                ExportCommand::Notebook => ExportFormat::Notebook,
                 ExportCommand::Folder | ExportCommand::Open | ExportCommand::Print => ExportFormat::Files,
             };
             let done = match (&what, form) {

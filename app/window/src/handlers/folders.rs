@@ -257,5 +257,6 @@ fn summary(volume: &Volume) -> String {
     }
     let notes = volume.files.values().filter(|row| row.kind.is_text()).count();
     let attachments = volume.files.len() - notes;
-    format!("Opened {}: {}, {}", volume.name, counted(notes, "note"), counted(attachments, "attachment"))
+    let attachments = if attachments > 0 { format!(", {}", counted(attachments, "attachment")) } else { String::new() };
+    format!("Opened {}: {}{attachments}", volume.name, counted(notes, "note"))
 }

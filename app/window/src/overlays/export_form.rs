@@ -25,6 +25,7 @@ impl ExportForm {
         match self.kind {
             ExportCommand::Html => "Export to HTML",
             ExportCommand::Pdf => "Export to PDF",
+            ExportCommand::Notebook => "Export to Jupyter notebook",
             ExportCommand::Folder | ExportCommand::Open | ExportCommand::Print => "Export to a Markdown folder",
         }
     }
@@ -37,6 +38,8 @@ impl ExportForm {
             (ExportCommand::Html, false) => "A folder of pages that link to each other.",
             (ExportCommand::Pdf, true) => "One document.",
             (ExportCommand::Pdf, false) => "One document in which each note begins on a page of its own.",
+            (ExportCommand::Notebook, true) => "A notebook with the outputs of its cells.",
+            (ExportCommand::Notebook, false) => "A folder with a notebook for each note.",
             (_, true) => "A folder with the note and the files that it shows.",
             (_, false) => "A folder with all files, byte for byte.",
         }
@@ -49,6 +52,7 @@ impl ExportForm {
         let ending = match (self.kind, what) {
             (ExportCommand::Pdf, _) => ".pdf",
             (ExportCommand::Html, ExportScope::Note(_)) => ".html",
+            (ExportCommand::Notebook, ExportScope::Note(_)) => ".ipynb",
             _ => "",
         };
         let home = std::env::home_dir().unwrap_or_default();

@@ -242,7 +242,9 @@ impl GraphPage {
             return;
         }
         let all = std::iter::once((None, "All volumes"));
-        let each = session.volumes().take(MAX_VOLUME_CHIPS).map(|volume| (Some(volume.id), volume.name.as_str()));
+        let mut volumes: Vec<_> = session.volumes().collect();
+        volumes.sort_by_key(|volume| volume.name.to_lowercase());
+        let each = volumes.into_iter().take(MAX_VOLUME_CHIPS).map(|volume| (Some(volume.id), volume.name.as_str()));
         for (volume, name) in all.chain(each) {
             let label = format!("Show in the graph: {name}");
             if chip_button(&mut child, name, &label, self.volume == volume, &style) {

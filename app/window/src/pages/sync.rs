@@ -87,7 +87,9 @@ impl SyncPage {
         self.made = Some(now);
         self.standing = session.sync_status();
         let row = |volume| (session.is_guide(volume), volume_row(session, volume));
-        let rows = session.volumes().map(row).filter(|(is_guide, row)| !is_guide || !row.hubs.is_empty());
+        let mut volumes: Vec<_> = session.volumes().collect();
+        volumes.sort_by_key(|volume| volume.name.to_lowercase());
+        let rows = volumes.into_iter().map(row).filter(|(is_guide, row)| !is_guide || !row.hubs.is_empty());
         self.volumes = rows.map(|(_, row)| row).collect();
         self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
         self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
@@ -141,7 +143,7 @@ impl SyncPage {
         let mut parts =
             ui.new_child(UiBuilder::new().max_rect(line).id_salt("parts").layout(Layout::left_to_right(Align::Center)));
         parts.spacing_mut().item_spacing.x = space::XS;
-        for (tab, name) in [(SyncTab::State, "State"), (SyncTab::Merges, "Changes by others"), (SyncTab::Log, "Log")] {
+        for (tab, name) in [(SyncTab::State, "Status"), (SyncTab::Merges, "Changes by others"), (SyncTab::Log, "Log")] {
             if part(&mut parts, name, self.tab == tab) {
                 self.tab = tab;
             }

@@ -726,6 +726,7 @@ fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str,
         ("Export to HTML…", ExportCommand::Html),
         ("Export to PDF…", ExportCommand::Pdf),
         ("Export to Markdown folder…", ExportCommand::Folder),
+        ("Export to Jupyter notebook…", ExportCommand::Notebook),
     ] {
         item(ui, name, PageAction::Tree(TreeAction::Export(kind, what.clone())));
     }

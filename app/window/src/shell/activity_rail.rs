@@ -173,7 +173,7 @@ fn show_button(ui: &Ui, rect: Rect, item: &RailItem) -> Response {
     if item.is_on {
         ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
     } else if response.hovered() {
-        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.line);
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.sunken));
     }
     let colour = if item.is_on {
         colours.accent

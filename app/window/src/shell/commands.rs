@@ -286,6 +286,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ExportHtml => WindowCommand::Export(ExportCommand::Html),
         CommandId::ExportPdf => WindowCommand::Export(ExportCommand::Pdf),
         CommandId::ExportFolder => WindowCommand::Export(ExportCommand::Folder),
+        CommandId::ExportNotebook => WindowCommand::Export(ExportCommand::Notebook),
         CommandId::NotePrint => WindowCommand::Export(ExportCommand::Print),
         CommandId::ExportOpen => WindowCommand::Export(ExportCommand::Open),
         CommandId::AgentOpen => WindowCommand::Agent(AgentCommand::Panel),

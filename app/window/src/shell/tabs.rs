@@ -149,7 +149,7 @@ impl TabsContext<'_> {
         let button = ui.interact(cross, id.with("close"), Sense::click());
         set_accessible_name(&button, Role::Button, &format!("Close tab {name}"));
         if button.hovered() {
-            ui.painter().rect_filled(cross, CONTROL_CORNER, colours.line);
+            ui.painter().rect_filled(cross, CONTROL_CORNER, colours.hover_color(colours.sunken));
         }
         if over || state.active || button.has_focus() {
             let font = theme::icon_font(12.0);
@@ -324,8 +324,15 @@ impl TabsContext<'_> {
                     actions.push(PageAction::Run(id));
                 }
             };
-            let exports = [CommandId::ExportHtml, CommandId::ExportPdf, CommandId::ExportFolder, CommandId::NotePrint];
-            exports.into_iter().for_each(|id| item(ui, id));
+            for id in [
+                CommandId::ExportHtml,
+                CommandId::ExportPdf,
+                CommandId::ExportFolder,
+                CommandId::ExportNotebook,
+                CommandId::NotePrint,
+            ] {
+                item(ui, id);
+            }
             menu_separator(ui);
             item(ui, CommandId::SyncShare);
         });

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use store::Execution;
+use text::markdown::details::{DetailsPart, details_parts};
 use text::markdown::dialect::{self, DialectToken};
 use text::properties::{Property, PropertyKind};
 
@@ -59,6 +60,10 @@ struct HtmlWalker<'a> {
     /// The output, and below it the suspended outputs: footnotes are rendered separately.
     output_stack: Vec<String>,
     raw: RawHtml,
+    /// The HTML block being read.
+    html_block: Option<String>,
+    /// Number of open `<details>` in the note, and in each open quote, item and footnote.
+    details: Vec<usize>,
     /// The end tag of each open quote.
     quotes: Vec<&'static str>,
     head: ParagraphHead,
@@ -100,6 +105,8 @@ impl<'a> HtmlWalker<'a> {
             depth,
             output_stack: vec![String::new()],
             raw: RawHtml::default(),
+            html_block: None,
+            details: vec![0],
             quotes: Vec::new(),
             head: ParagraphHead::None,
             paragraph: false,
@@ -189,6 +196,7 @@ impl<'a> HtmlWalker<'a> {
                 let name = callout.kind.name();
                 let _ = writeln!(self.output(), "<{element} class=\"callout {name}\"{open}>");
                 self.quotes.push(if element == "aside" { "</aside>\n" } else { "</details>\n" });
+                self.details.push(0);
                 self.head = ParagraphHead::Title { folds: element == "details" };
                 self.title = callout.default_title();
             }
@@ -219,10 +227,10 @@ impl<'a> HtmlWalker<'a> {
                 let html = self.raw.sanitize(&html);
                 self.push_html(&html);
             }
-            Event::Html(html) => {
-                let html = self.raw.sanitize(&html);
-                self.push_html(&html);
-            }
+            Event::Html(html) => match &mut self.html_block {
+                Some(block) => block.push_str(&html),
+                None => self.write_html("", &html, ""),
+            },
             Event::SoftBreak => self.push_html("\n"),
             Event::HardBreak => self.push_html("<br>\n"),
             Event::Rule => self.push_html("<hr>\n"),
@@ -234,6 +242,44 @@ impl<'a> HtmlWalker<'a> {
             }
             Event::FootnoteReference(name) => self.write_footnote_reference(&name),
         }
+    }
+
+    /// Writes the harmless part of raw HTML between two tags, if there is any. Elements that it opened are closed.
+    fn write_html(&mut self, start: &str, html: &str, end: &str) {
+        let html = self.raw.sanitize(html) + &self.raw.close_all();
+        if !html.trim().is_empty() {
+            self.push_html(&format!("{start}{}{end}", html.trim()));
+        }
+    }
+
+    /// Writes an HTML block. Its tags of `<details>` are kept: what they fold may be in later blocks.
+    fn write_html_block(&mut self, html: &str) {
+        let parts = details_parts(html).unwrap_or_else(|| vec![DetailsPart::Html(0..html.len())]);
+        for part in parts {
+            match part {
+                DetailsPart::Html(range) => self.write_html("<div class=\"html\">", &html[range], "</div>\n"),
+                DetailsPart::Start { is_open, summary } => {
+                    self.push_html(if is_open { "<details open>\n" } else { "<details>\n" });
+                    if let Some(count) = self.details.last_mut() {
+                        *count += 1;
+                    }
+                    self.write_html("<summary>", &html[summary], "</summary>\n");
+                }
+                // An end tag can't end what began outside of the quote, item or footnote.
+                DetailsPart::End => {
+                    if let Some(count) = self.details.last_mut().filter(|count| **count > 0) {
+                        *count -= 1;
+                        self.push_html("</details>\n");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the `<details>` that began in a quote, item or footnote and weren't ended there.
+    fn end_details(&mut self) {
+        let count = self.details.pop().unwrap_or(0);
+        self.push_html(&"</details>\n".repeat(count));
     }
 
     fn write_math(&mut self, source: &str, display: bool) {
@@ -284,6 +330,7 @@ impl<'a> HtmlWalker<'a> {
             Tag::BlockQuote(_) => {
                 self.push_html("<blockquote>\n");
                 self.quotes.push("</blockquote>\n");
+                self.details.push(0);
             }
             Tag::CodeBlock(kind) => {
                 let cells = match kind {
@@ -298,15 +345,19 @@ impl<'a> HtmlWalker<'a> {
                 let first = info.trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("");
                 self.code = Some(OpenCode { text: String::new(), language: first.to_owned(), cell });
             }
-            Tag::HtmlBlock => self.push_html("<div class=\"html\">"),
+            Tag::HtmlBlock => self.html_block = Some(String::new()),
             Tag::List(None) => self.push_html("<ul>\n"),
             Tag::List(Some(1)) => self.push_html("<ol>\n"),
             Tag::List(Some(start)) => {
                 let _ = writeln!(self.output(), "<ol start=\"{start}\">");
             }
-            Tag::Item => self.push_html("<li>"),
+            Tag::Item => {
+                self.push_html("<li>");
+                self.details.push(0);
+            }
             Tag::FootnoteDefinition(name) => {
                 self.output_stack.push(String::new());
+                self.details.push(0);
                 self.note = Some(name.into_string());
             }
             Tag::Table(columns) => {
@@ -403,22 +454,24 @@ impl<'a> HtmlWalker<'a> {
                     self.start_tag(Tag::Paragraph, &(0..0));
                     self.end_paragraph();
                 }
+                self.end_details();
                 let end = self.quotes.pop().unwrap_or("");
                 self.push_html(end);
             }
             TagEnd::CodeBlock => self.end_code_block(),
             TagEnd::HtmlBlock => {
-                let end = self.raw.close_all();
-                self.push_html(&end);
-                self.push_html("</div>\n");
+                let block = self.html_block.take().unwrap_or_default();
+                self.write_html_block(&block);
             }
             TagEnd::List(ordered) => self.push_html(if ordered { "</ol>\n" } else { "</ul>\n" }),
             TagEnd::Item => {
                 let end = self.raw.close_all();
                 self.push_html(&end);
+                self.end_details();
                 self.push_html("</li>\n");
             }
             TagEnd::FootnoteDefinition => {
+                self.end_details();
                 if let (Some(name), Some(html)) = (self.note.take(), self.output_stack.pop()) {
                     self.notes.entry(name).or_insert(html);
                 }
@@ -556,6 +609,7 @@ impl<'a> HtmlWalker<'a> {
     }
 
     fn finish(mut self) -> String {
+        self.end_details();
         let mut out = self.output_stack.first().cloned().unwrap_or_default();
         if self.order.iter().all(|(name, _)| !self.notes.contains_key(name)) {
             return out;
@@ -601,7 +655,7 @@ fn highlighted_html(code: &str, language: &str) -> String {
 }
 
 /// Returns the text of HTML that was rendered here.
-fn strip_tags(html: &str) -> String {
+pub(crate) fn strip_tags(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;
     while let Some(start) = rest.find('<') {

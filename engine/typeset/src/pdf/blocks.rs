@@ -6,13 +6,14 @@ use super::text_layout::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
 use super::{PdfRequest, metrics};
 use crate::failure::{DrawFailure, EmbedStack};
 use crate::formula::FORMULA_PADDING_EM;
-use crate::html::{PageContext, cell_at, heading_slug};
+use crate::html::{PageContext, cell_at, heading_slug, strip_tags};
 use crate::tints::{Rgb, ThemeTints};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use store::Execution;
+use text::markdown::details::{DetailsPart, details_parts};
 use text::markdown::dialect::{self, CalloutKind, DialectToken};
 use text::properties::PropertyKind;
 
@@ -184,6 +185,8 @@ struct PdfWalker<'a, 'b> {
     link: Vec<Option<usize>>,
     code: Option<(String, String, Option<usize>)>,
     meta: bool,
+    /// The HTML block read so far.
+    html_block: String,
     #[allow(clippy::type_complexity, reason = "the columns, and rows of cells of pieces")]
     table: Option<(Vec<Alignment>, Vec<Vec<Vec<ParagraphItem>>>)>,
     image: Option<(String, bool, String)>,
@@ -223,6 +226,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             link: Vec::new(),
             code: None,
             meta: false,
+            html_block: String::new(),
             table: None,
             image: None,
             slugs: HashMap::new(),
@@ -391,15 +395,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
                     self.items.push(ParagraphItem::Break);
                 }
             }
-            Event::Html(html) => {
-                let text = html.trim();
-                if !text.is_empty() && !text.starts_with("<!--") {
-                    let style =
-                        WordStyle { ground: None, colour: self.reading.tints.muted, ..self.current_style(true) };
-                    self.items.push(ParagraphItem::Text(html.trim_end().to_owned(), style));
-                    self.items.push(ParagraphItem::Break);
-                }
-            }
+            Event::Html(html) => self.html_block.push_str(&html),
             Event::SoftBreak => self.push_words(" "),
             Event::HardBreak => self.items.push(ParagraphItem::Break),
             Event::Rule => {
@@ -410,6 +406,33 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             Event::DisplayMath(source) => self.push_math(&source, true),
             Event::TaskListMarker(done) => self.set_task(done, None),
             Event::FootnoteReference(name) => self.push_footnote_reference(&name),
+        }
+    }
+
+    /// Adds an HTML block as source, apart from `<details>`: they're shown unfolded, below their summary.
+    fn push_html_block(&mut self, html: &str) {
+        let Some(parts) = details_parts(html) else {
+            let style = WordStyle { ground: None, colour: self.reading.tints.muted, ..self.current_style(true) };
+            for line in html.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with("<!--")) {
+                self.items.push(ParagraphItem::Text(line.trim_end().to_owned(), style));
+                self.items.push(ParagraphItem::Break);
+            }
+            return;
+        };
+        for part in parts {
+            let (range, is_summary) = match part {
+                DetailsPart::Html(range) => (range, false),
+                DetailsPart::Start { summary, .. } => (summary, true),
+                DetailsPart::End => continue,
+            };
+            let words = strip_tags(&html[range]);
+            let words = if is_summary && words.trim().is_empty() { "Details" } else { words.trim() };
+            self.strong += u32::from(is_summary);
+            if !words.is_empty() {
+                self.push_words(&words.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+            self.strong -= u32::from(is_summary);
+            self.end_paragraph();
         }
     }
 
@@ -578,7 +601,13 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
 
     fn end_tag(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Paragraph | TagEnd::HtmlBlock => {
+            TagEnd::Paragraph => {
+                self.end_paragraph();
+                self.title = false;
+            }
+            TagEnd::HtmlBlock => {
+                let block = std::mem::take(&mut self.html_block);
+                self.push_html_block(&block);
                 self.end_paragraph();
                 self.title = false;
             }

@@ -78,7 +78,7 @@ impl OtherProgramSettings {
         }
         match phase {
             ServerPhase::Off => {}
-            ServerPhase::Starting => lines.show_matching_row("Server", "It starts.", |_| ()),
+            ServerPhase::Starting => lines.show_matching_row("Server", "Starting…", |_| ()),
             ServerPhase::Failed(why) => {
                 lines.show_matching_row("The server isn't running", &ui::text::sentence(&why), |ui| {
                     if text_button(ui, "Try again", false).clicked() {
