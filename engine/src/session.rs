@@ -262,6 +262,10 @@ impl SessionState {
             Command::RestartKernel { note } => self.files.notes.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.files.move_files(turn, &mut self.sync, &moves),
             Command::DeleteFiles { files } => self.files.delete_files(turn, &mut self.sync, &files),
+            Command::DeleteIfUnchanged { note, expected } => {
+                self.files.notes.ensure_text(note, expected)?;
+                self.files.delete_files(turn, &mut self.sync, &[note])
+            }
             Command::RestoreFile { file, path } => self.files.restore_file(turn, &mut self.sync, file, path.as_deref()),
             Command::Discard { files } => self.files.delete_from_trash(turn, &self.workspace, &files),
             Command::Amend { note, at, old, new } => {

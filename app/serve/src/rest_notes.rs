@@ -201,8 +201,11 @@ impl NoteAddress {
     }
 
     pub(crate) fn needed(&self, calls: &ToolCallContext<'_>) -> Result<NoteText, ProblemDetails> {
-        let missing = || ProblemDetails::not_found(format!("there is no note {} in {}", self.path, self.volume));
-        self.read(calls)?.ok_or_else(missing)
+        self.read(calls)?.ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> ProblemDetails {
+        ProblemDetails::not_found(format!("there is no note {} in {}", self.path, self.volume))
     }
 
     pub(crate) fn ensure_unguarded(&self, calls: &ToolCallContext<'_>) -> Result<(), ProblemDetails> {
@@ -476,17 +479,19 @@ pub(crate) async fn remove_note(
             if tags.as_ref().is_some_and(|tags| !names_tag(tags, &note.etag())) {
                 return Err(changed());
             }
-            // The owner compares again, just before it deletes.
+            // The owner compares again in the moment in which it deletes.
             let expected = tags.map(|_| note.version);
             let call = CommandCall::json("rm").option("if-version", expected.as_ref());
             let outcome = calls.perform(call.operands([&address.word()]));
-            if outcome.code == 2
-                && let Some(expected) = expected
-                && address.read(calls)?.is_none_or(|now| now.version != expected)
-            {
-                return Err(changed());
+            if outcome.code != 2 {
+                return ProblemDetails::unless_done(&outcome);
             }
-            ProblemDetails::unless_done(&outcome)
+            // Another client may have been faster.
+            match (expected, address.read(calls)?) {
+                (Some(expected), now) if now.as_ref().is_none_or(|now| now.version != expected) => Err(changed()),
+                (None, None) => Err(address.missing()),
+                _ => Err(ProblemDetails::of_outcome(&outcome)),
+            }
         })
         .await?
 }
