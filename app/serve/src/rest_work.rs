@@ -96,7 +96,7 @@ pub(crate) fn ensure_sent(text: &str, what: &str) -> Result<(), ProblemDetails> 
 }
 
 /// Checks the volume that a task names, or says which it could name if it must.
-async fn ensure_project(caller: &ApiCaller, named: Option<String>) -> Result<(), ProblemDetails> {
+pub(crate) async fn ensure_project(caller: &ApiCaller, named: Option<String>) -> Result<(), ProblemDetails> {
     let named = caller.volume(named)?;
     let volumes = caller.volumes().await?;
     let names: Vec<&str> = volumes.iter().filter_map(|volume| volume["name"].as_str()).collect();
