@@ -5,6 +5,8 @@ use super::http_server::{EventClient, NOTE, Server, notes, token};
 use super::mcp_server::Client;
 use serde_json::{Value, json};
 
+/// What clients of MCP accept.
+const ACCEPTED: &str = "application/json, text/event-stream";
 const FILE: &str = "/api/v1/volumes/notes/attachments/data.bin";
 
 #[test]
@@ -207,10 +209,18 @@ fn batches_of_older_clients_are_answered() {
     assert_eq!(ids, [2, 3], "{text}");
     send(&session, "2025-03-26", &json!([begin])).refused(400, "can't be in a batch");
     // A slash at the end leads to the same place.
-    let headers = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")];
+    let headers = [("Accept", ACCEPTED), ("Content-Type", "application/json")];
     server.send(&token, "POST", "/mcp/", &headers, &begin.to_string()).code(200);
     // Newer versions have no batches.
     assert!((400..500).contains(&send(&session, "2025-06-18", &batch).status));
+    // What can't be read is said as JSON-RPC has it, not as a wrong type of content.
+    let own = [headers[0], headers[1], ("Mcp-Session-Id", session.as_str())];
+    for (body, code) in [("{", -32700), ("[]", -32600), ("null", -32600), ("{\"id\": 1}", -32600)] {
+        let answer = server.send(&token, "POST", "/mcp", &own, body).code(400).json();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)), "{body}: {answer}");
+    }
+    let plain = [("Accept", ACCEPTED), ("Content-Type", "text/plain")];
+    server.send(&token, "POST", "/mcp", &plain, &begin.to_string()).code(415);
     server.end();
 }
 
