@@ -135,6 +135,9 @@ fn parse_call(text: &str) -> Result<SocketCall, SocketCallError> {
         .map_err(|error| SocketCallError::new(PARSE_ERROR, format!("the message isn't JSON: {error}")))?;
     let wrong =
         |why: &str| SocketCallError::new(INVALID_REQUEST, format!("the message isn't a JSON-RPC 2.0 call: {why}"));
+    if !value.is_object() {
+        return Err(wrong("it's an object"));
+    }
     let call: SocketCall = serde_json::from_value(value).map_err(|error| wrong(&error.to_string()))?;
     if call.jsonrpc != "2.0" {
         return Err(wrong("`jsonrpc` is \"2.0\""));
@@ -288,6 +291,7 @@ mod tests {
         for (text, code) in [
             ("{", PARSE_ERROR),
             ("[]", INVALID_REQUEST),
+            ("[\"2.0\", \"init\", {}, 1]", INVALID_REQUEST),
             ("{\"jsonrpc\":\"1.0\",\"method\":\"init\"}", INVALID_REQUEST),
             ("{\"jsonrpc\":\"2.0\",\"id\":1}", INVALID_REQUEST),
             ("{\"jsonrpc\":\"2.0\",\"method\":\"init\",\"id\":{}}", INVALID_REQUEST),

@@ -60,6 +60,18 @@ fn a_description_has_a_head_too() {
 }
 
 #[test]
+fn a_body_is_an_object_with_named_fields() {
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let todo = json!({"volume": "notes", "path": "Boat.md", "text": "Paint the hull", "at": 0});
+    let fields = json!(["notes", "Boat.md", "Paint the hull", 0]);
+    server.post(&write, "/api/v1/todos/check", &fields).refused(422, "not an array");
+    assert_eq!(server.post(&write, "/api/v1/todos/check", &todo).code(200).json()["done"], true);
+    server.end();
+}
+
+#[test]
 fn a_refusal_says_which_token_it_wants() {
     let house = notes();
     let read = token(&house, "reader", &[]);
