@@ -133,6 +133,7 @@ fn complete_description(mut described: Value) -> Value {
                 for (_, response) in operation["responses"].as_object_mut().into_iter().flatten() {
                     name_as_bytes(response.pointer_mut("/content"), "*/*");
                 }
+                // Text is sent as bytes, too.
                 name_as_bytes(operation.pointer_mut("/requestBody/content"), "text/markdown");
                 operation["responses"]["default"] = problem.clone();
             }
@@ -159,10 +160,9 @@ fn complete_description(mut described: Value) -> Value {
 
 /// Names content of a type as bytes, too: generators of clients leave out operations whose types they don't know.
 fn name_as_bytes(content: Option<&mut Value>, kind: &str) {
-    if let Some(content) = content.and_then(Value::as_object_mut)
-        && let Some(known) = content.get(kind).cloned()
-    {
-        content.insert("application/octet-stream".to_owned(), known);
+    if let Some(content) = content.and_then(Value::as_object_mut).filter(|content| content.contains_key(kind)) {
+        let bytes = json!({"schema": {"type": "string", "format": "binary"}});
+        content.insert("application/octet-stream".to_owned(), bytes);
     }
 }
 
@@ -245,7 +245,8 @@ mod tests {
         let note = &paths["/api/v1/volumes/{volume}/notes/{path}"]["put"]["requestBody"]["content"];
         let file = &paths["/api/v1/volumes/{volume}/attachments/{path}"]["get"]["responses"]["200"]["content"];
         for (content, kind) in [(note, "text/markdown"), (file, "*/*")] {
-            assert!(content[kind].is_object() && content[kind] == content["application/octet-stream"], "{content}");
+            let bytes = &content["application/octet-stream"]["schema"];
+            assert!(content[kind].is_object() && bytes["format"] == "binary", "{content}");
         }
         let operations =
             paths.as_object().expect("paths").values().filter_map(Value::as_object).flat_map(|all| all.values());
