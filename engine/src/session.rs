@@ -219,6 +219,9 @@ impl SessionState {
             Command::EditAll { note, edits } => self.files.notes.apply_edits(turn, &self.sync, note, edits),
             Command::EditIfUnchanged { note, expected, edits } => {
                 self.files.notes.ensure_text(note, expected)?;
+                if self.files.moves.is_leaving(note) {
+                    return Err(CommandError("the note is being deleted".to_owned()));
+                }
                 self.files.notes.apply_edits(turn, &self.sync, note, edits)
             }
             Command::Undo { note } => self.files.notes.undo(turn, &self.sync, note, false),

@@ -136,7 +136,7 @@ fn parse_call(text: &str) -> Result<SocketCall, SocketCallError> {
     let wrong =
         |why: &str| SocketCallError::new(INVALID_REQUEST, format!("the message isn't a JSON-RPC 2.0 call: {why}"));
     if !value.is_object() {
-        return Err(wrong("it's an object"));
+        return Err(wrong("a call is an object"));
     }
     let call: SocketCall = serde_json::from_value(value).map_err(|error| wrong(&error.to_string()))?;
     if call.jsonrpc != "2.0" {

@@ -400,7 +400,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
         let body = serde_json::from_str(&text).map_err(wrong)?;
         // The library takes an array of the fields as well.
         if text.trim_start().starts_with('[') {
-            return Err(ProblemDetails::unprocessable("the body doesn't fit: it's a JSON object, not an array"));
+            return Err(ProblemDetails::unprocessable("the body doesn't fit: send a JSON object, not an array"));
         }
         Ok(JsonBody(body))
     }

@@ -25,6 +25,8 @@ const MAX_LISTED_HITS: u64 = 1_000;
 /// Maximum length of a note's path in bytes, and of each of its parts, as file systems have it.
 const MAX_PATH_BYTES: usize = 1_024;
 const MAX_NAME_BYTES: usize = 255;
+/// What a command says if the note is on its way to the trash.
+const LEAVING_NOTE: &str = "is being deleted";
 /// What a command says if the note has its new text, and the file isn't written in time.
 const SLOW_SAVE_MESSAGE: &str = "saving takes longer than it should";
 
@@ -394,6 +396,7 @@ fn replace_text(
     let outcome = calls.perform(call.operands([&address.word()]).with_input(text));
     match outcome.code {
         0 => Ok(StatusCode::OK),
+        2 if outcome.reason().contains(LEAVING_NOTE) => Err(changed()),
         2 if address.read(calls)?.is_none_or(|now| now.version != old.version) => Err(changed()),
         // It was deleted meanwhile.
         3 if address.read(calls)?.is_none() => Err(changed()),

@@ -5,7 +5,7 @@ use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
 use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, keyed_page_within};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
-use crate::rest_notes::NoteAddress;
+use crate::rest_notes::{NoteAddress, reachable_volumes};
 use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
 use crate::tool_calls::{MAX_CELL_SECONDS, bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;

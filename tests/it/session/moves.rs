@@ -9,6 +9,7 @@ use std::path::Path;
 use store::disk::DiskReader;
 use store::{ActorId, BlobHash, DocId, VolumeDoc};
 use text::outline::Outline;
+use text::text_edit::TextEdit;
 
 fn mv(twin: &mut Twin, from: &str, to: &str) {
     let note = twin.id(from);
@@ -93,7 +94,12 @@ fn a_note_with_another_text_than_expected_is_not_deleted() {
     assert!(reject.0.contains("has changed"), "{reject}");
     twin.settle();
     assert_eq!(twin.file("a.md").as_deref(), Some("text!\n"));
-    twin.command(Command::DeleteIfUnchanged { note, expected: BlobHash::of(b"text!\n") }).expect("deleted");
+    let expected = BlobHash::of(b"text!\n");
+    twin.command(Command::DeleteIfUnchanged { note, expected }).expect("deleted");
+    // Of a deletion and a change of the same text, only one is made.
+    let edits = vec![TextEdit { at: 0, delete: 0, insert: "late ".to_owned() }];
+    let reject = twin.command(Command::EditIfUnchanged { note, expected, edits }).expect_err("too late");
+    assert!(reject.0.contains("being deleted"), "{reject}");
     twin.settle();
     assert_eq!((twin.file("a.md"), twin.session.trash().count()), (None, 1));
 }
