@@ -1,5 +1,5 @@
-//! What clients of `tracebook serve` and `tracebook mcp` keep that write at the same time: each change is made whole, or
-//! its client is told that it wasn't.
+//! What clients of `tracebook serve` and `tracebook mcp` keep that write at the same time: each change is made whole,
+//! or its client is told that it wasn't.
 
 use super::http_server::{Answer, NOTE, Server, notes, token};
 use super::mcp_server::Client;
