@@ -256,6 +256,13 @@ pub enum Command {
         /// The files to delete.
         files: Vec<DocId>,
     },
+    /// Moves a note that is open to the trash, if its text is still the one with this hash.
+    DeleteIfUnchanged {
+        /// The note to delete.
+        note: DocId,
+        /// BLAKE3 hash of the whole text.
+        expected: BlobHash,
+    },
     /// Restores a file from the trash.
     RestoreFile {
         /// The file to restore.

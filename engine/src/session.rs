@@ -219,6 +219,9 @@ impl SessionState {
             Command::EditAll { note, edits } => self.files.notes.apply_edits(turn, &self.sync, note, edits),
             Command::EditIfUnchanged { note, expected, edits } => {
                 self.files.notes.ensure_text(note, expected)?;
+                if self.files.moves.is_leaving(note) {
+                    return Err(CommandError("the note is being deleted".to_owned()));
+                }
                 self.files.notes.apply_edits(turn, &self.sync, note, edits)
             }
             Command::Undo { note } => self.files.notes.undo(turn, &self.sync, note, false),
@@ -262,6 +265,10 @@ impl SessionState {
             Command::RestartKernel { note } => self.files.notes.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.files.move_files(turn, &mut self.sync, &moves),
             Command::DeleteFiles { files } => self.files.delete_files(turn, &mut self.sync, &files),
+            Command::DeleteIfUnchanged { note, expected } => {
+                self.files.notes.ensure_text(note, expected)?;
+                self.files.delete_files(turn, &mut self.sync, &[note])
+            }
             Command::RestoreFile { file, path } => self.files.restore_file(turn, &mut self.sync, file, path.as_deref()),
             Command::Discard { files } => self.files.delete_from_trash(turn, &self.workspace, &files),
             Command::Amend { note, at, old, new } => {

@@ -75,6 +75,7 @@ mod http_api;
 mod http_limits;
 mod http_memory;
 mod http_server;
+mod http_rivals;
 mod http_standards;
 mod http_tricks;
 mod imported_sessions;

@@ -9,6 +9,7 @@ use jiff::Zoned;
 use std::io::Read;
 use store::{DocId, FileKind};
 use text::attachment_link::{attachment_link, attachment_place};
+use text::text_edit::TextEdit;
 use text::untrusted_text;
 
 /// Maximum number of bytes captured at once.
@@ -42,14 +43,16 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
         Some(note) => note,
         None => {
             let text = daily_text(scene, volume, &settings.daily_template, &name)?;
-            scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
+            let made = scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text });
             export::open_note::wait_until_saved(scene.handle)?;
-            scene.handle.read(find)?.ok_or_else(|| CliError::workspace(format!("{path} could not be made")))?
+            // Another device or program may have made it meanwhile.
+            let note = scene.handle.read(find)?;
+            let unmade = || CliError::workspace(format!("{path} could not be made"));
+            note.ok_or_else(|| made.err().map_or_else(unmade, Into::into))?
         }
     };
     let _held = export::open_note::hold_note(scene.handle, note)?;
-    let (at, ends) =
-        export::open_note::read_loaded_note(scene.handle, note, |note| (note.length(), note.text().ends_with('\n')))?;
+    export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
     let mut text = text;
     if let Some((name, bytes)) = attached {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -61,15 +64,15 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     // Further lines belong to the same item.
     let item = text.replace('\n', "\n  ");
     let line = format!("- {item}\n");
-    let has_item = |text: &str| text.starts_with(&line) || text.contains(&format!("\n{line}"));
-    if args.missing {
-        let known = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
-        if has_item(&known) {
-            return finish(scene, &path, note);
+    let is_missing_only = args.missing;
+    notes::edit_as_planned(scene.handle, note, move |_, text| {
+        let has_item = text.starts_with(&line) || text.contains(&format!("\n{line}"));
+        if is_missing_only && has_item {
+            return Ok(Vec::new());
         }
-    }
-    let insert = format!("{}{line}", if ends || at == 0 { "" } else { "\n" });
-    scene.handle.run_command(Command::Edit { note, at, delete: 0, insert })?;
+        let insert = format!("{}{line}", if text.is_empty() || text.ends_with('\n') { "" } else { "\n" });
+        Ok(vec![TextEdit { at: text.len(), delete: 0, insert }])
+    })?;
     finish(scene, &path, note)
 }
 

@@ -1,11 +1,13 @@
 //! `cmd_cells`: prints how a note's cells depend on each other.
 
+use super::notes::edit_as_planned;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::CellsArguments;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};
 use store::{BlockId, DocId};
 use text::cell_form::CellForm;
+use text::text_edit::TextEdit;
 use text::widget::{self, WidgetSpec};
 
 pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -> Result<u8, CliError> {
@@ -83,22 +85,20 @@ fn set_widget(scene: &mut CommandContext<'_>, note: DocId, setting: &str) -> Res
         return Err(CliError::usage(format!("--set takes NAME=VALUE, not “{setting}”")));
     };
     let (name, typed) = (name.trim().to_owned(), typed.to_owned());
-    let wanted = name.clone();
-    let edit = export::open_note::read_loaded_note(scene.handle, note, move |note| {
-        note.cells().find_map(|cell| {
+    edit_as_planned(scene.handle, note, move |note, _| {
+        let edit = note.cells().find_map(|cell| {
             let parts = note.cell_parts(cell).filter(|parts| parts.form == CellForm::Widget)?;
             let code = note.cell_code(cell)?;
-            let widget = WidgetSpec::parse(code).ok().filter(|widget| widget.name == wanted)?;
+            let widget = WidgetSpec::parse(code).ok().filter(|widget| widget.name == name)?;
             let new = widget::with_value(code, &widget.typed_value(&typed));
             let at = note.block_start(cell)? + parts.code.start;
-            Some(new.map(|insert| (at, code.len(), insert)))
-        })
+            Some(new.map(|insert| TextEdit { at, delete: code.len(), insert }))
+        });
+        match edit {
+            Some(edit) => Ok(vec![edit.map_err(|why| CliError::usage(why.to_string()))?]),
+            None => Err(CliError::usage(format!("the note has no widget that sets `{name}`"))),
+        }
     })?;
-    let (at, delete, insert) = match edit {
-        Some(edit) => edit.map_err(|why| CliError::usage(why.to_string()))?,
-        None => return Err(CliError::usage(format!("the note has no widget that sets `{name}`"))),
-    };
-    scene.handle.run_command(Command::Edit { note, at, delete, insert })?;
     Ok(())
 }
 

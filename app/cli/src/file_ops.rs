@@ -4,8 +4,8 @@
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::{MvArguments, RestoreNoteArguments, RmArguments, TrashArguments};
 use crate::plurals::counted;
-use engine::{Command, Note, Session};
-use std::time::Duration;
+use engine::{Command, Session};
+use std::time::{Duration, Instant};
 use store::{BlobHash, DocId};
 use text::untrusted_text;
 
@@ -22,10 +22,24 @@ pub(super) fn wait_for_links(scene: &CommandContext<'_>) -> Result<(), CliError>
     }
 }
 
+/// Begins a command that moves files, after those that others move at the moment. Returns how many problems there were.
+pub(super) fn begin_move(handle: &host::Handle, command: &Command) -> Result<usize, CliError> {
+    let begun = Instant::now();
+    loop {
+        handle.wait(Some(MOVE_TIMEOUT), |session| session.pending_move().is_none().then_some(()))?;
+        let before = handle.read(|session| session.problems().len())?;
+        let Err(refusal) = handle.run_command(command.clone()) else { return Ok(before) };
+        // It's refused as well if another move was faster.
+        let is_moving = handle.read(|session| session.pending_move().is_some())?;
+        if !is_moving || begun.elapsed() > MOVE_TIMEOUT {
+            return Err(refusal.into());
+        }
+    }
+}
+
 /// Runs a command that moves files, and waits until everything is done and saved.
-fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), CliError> {
-    let before = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.run_command(command)?;
+fn perform_move(scene: &mut CommandContext<'_>, command: &Command) -> Result<(), CliError> {
+    let before = begin_move(scene.handle, command)?;
     let look = move |session: &Session| {
         session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
@@ -66,7 +80,7 @@ pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &MvArguments) -> Resu
         }
     }
     let was = note_paths(scene, ids.clone())?;
-    perform_move(scene, Command::MoveFiles { moves })?;
+    perform_move(scene, &Command::MoveFiles { moves })?;
     let now = note_paths(scene, ids)?;
     for (was, now) in was.into_iter().zip(now) {
         if scene.json {
@@ -109,22 +123,22 @@ fn note_paths(scene: &CommandContext<'_>, ids: Vec<DocId>) -> Result<Vec<String>
 
 /// Moves a file to the trash, and waits until it's there.
 pub(super) fn delete_file(scene: &mut CommandContext<'_>, file: DocId) -> Result<(), CliError> {
-    perform_move(scene, Command::DeleteFiles { files: vec![file] })
+    perform_move(scene, &Command::DeleteFiles { files: vec![file] })
 }
 
 pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     resolve::wait_for_volumes(scene, true)?;
     let path = note_paths(scene, vec![note])?.remove(0);
-    if let Some(version) = &args.if_version {
-        let held = export::open_note::hold_note(scene.handle, note)?;
-        let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
-        drop(held);
-        if *version != BlobHash::of(text.as_bytes()).to_string() {
-            return Err(CliError::usage("the note has changed since it was read; read it again"));
+    match &args.if_version {
+        None => delete_file(scene, note)?,
+        Some(version) => {
+            let unknown = |_| CliError::usage("the note has changed since it was read; read it again");
+            let expected = version.parse::<BlobHash>().map_err(unknown)?;
+            let _held = export::open_note::hold_note(scene.handle, note)?;
+            perform_move(scene, &Command::DeleteIfUnchanged { note, expected })?;
         }
     }
-    delete_file(scene, note)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note}))?;
     } else {
@@ -137,7 +151,7 @@ pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Resu
 /// Undoes the last move or deletion.
 pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     wait_for_links(scene)?;
-    perform_move(scene, Command::UndoMove)?;
+    perform_move(scene, &Command::UndoMove)?;
     scene.print_result(&serde_json::json!({"undone": true}), "undone")?;
     Ok(EXIT_DONE)
 }
@@ -146,7 +160,7 @@ pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
 pub(super) fn cmd_follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     wait_for_links(scene)?;
     let notes = scene.handle.read(Session::count_outdated_link_notes)?;
-    perform_move(scene, Command::FollowRenamed)?;
+    perform_move(scene, &Command::FollowRenamed)?;
     let line = format!("links follow in {}", counted(notes, "note"));
     scene.print_result(&serde_json::json!({"notes": notes}), line)?;
     Ok(EXIT_DONE)
@@ -235,7 +249,7 @@ pub(super) fn cmd_restore_note(scene: &mut CommandContext<'_>, args: &RestoreNot
     let file = find_in_trash(&list_trash(scene)?, word)?;
     let path = args.path.clone();
     resolve::wait_for_volumes(scene, true)?;
-    perform_move(scene, Command::RestoreFile { file, path })?;
+    perform_move(scene, &Command::RestoreFile { file, path })?;
     let path = note_paths(scene, vec![file])?.remove(0);
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": file}))?;

@@ -1,10 +1,10 @@
 //! `cmd_history`: a note's changes, an earlier version, what has changed since, authorship, and reverting.
 
 use super::maintenance::format_date;
-use super::notes::{wait_for_file, wait_until_durable};
+use super::notes::{edit_as_planned, wait_for_file, wait_until_durable};
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::HistoryArguments;
-use engine::{Command, Note};
+use engine::Note;
 use export::open_note::hold_note;
 use host::history::{CommittedVersion, committed_versions, text_in_commit};
 use std::fmt::Write as _;
@@ -398,8 +398,8 @@ fn restore_version(
     word: &str,
 ) -> Result<u8, CliError> {
     let version = versions.resolve(word)?;
-    let edits = text_edit::compute_edits(&versions.now, &versions.text(&version)?);
-    let seq = scene.handle.run_command(Command::EditAll { note, edits })?;
+    let text = versions.text(&version)?;
+    let seq = edit_as_planned(scene.handle, note, move |_, now| Ok(text_edit::compute_edits(now, &text)))?;
     wait_until_durable(scene.handle, seq, scene.errors)?;
     if scene.json {
         writeln!(scene.out, "{}", version.json(serde_json::json!({"seq": seq, "durable": true})))?;

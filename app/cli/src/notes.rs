@@ -7,7 +7,7 @@ use engine::{Command, Note, Session, StaleReason};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{BlobHash, BlockId, DocId, Execution};
-use text::text_edit;
+use text::text_edit::{self, TextEdit};
 
 /// After the end of its input, `cmd_edit` waits this long for a disk that rejects writes.
 const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,6 +16,8 @@ const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_JSON_TEXT_BYTES: usize = 32 << 20;
 /// Maximum size of a note's text on standard input, in bytes.
 pub(super) const MAX_TEXT_INPUT_BYTES: u64 = 64 << 20;
+/// How often an edit is planned for a note that others change at the same time.
+const MAX_EDIT_PLANS: usize = 100;
 /// Maximum size of an attachment that is printed, in bytes.
 const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
 
@@ -139,6 +141,9 @@ struct EditInputLine {
     /// Instead of `delete`: the text that is replaced. If something else is there, nothing is changed.
     #[serde(default)]
     old: Option<String>,
+    /// The version of the note that the edit is for. If it has another, nothing is changed.
+    #[serde(default)]
+    version: Option<String>,
 }
 
 pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> Result<u8, CliError> {
@@ -219,18 +224,49 @@ fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), C
 fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> anyhow::Result<u64> {
     let line: EditInputLine = serde_json::from_slice(line)
         .map_err(|error| anyhow!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
-    let (at, mut delete, insert) = (line.at, line.delete, line.insert);
-    if let Some(old) = line.old {
-        delete = old.len();
-        let there = move |session: &Session| {
-            let text = session.note(note).map(Note::text).unwrap_or_default();
-            text.get(at..).is_some_and(|rest| rest.starts_with(&old))
+    let EditInputLine { at, delete, insert, old, version } = line;
+    if old.is_none() && version.is_none() {
+        return Ok(handle.run_command(Command::Edit { note, at, delete, insert })?);
+    }
+    let planned = edit_as_planned(handle, note, move |_, text| {
+        if version.as_ref().is_some_and(|version| *version != BlobHash::of(text.as_bytes()).to_string()) {
+            return Err(CliError::usage("the note has changed since it was read; read it again"));
+        }
+        let is_there = |old: &String| text.get(at..).is_some_and(|rest| rest.starts_with(old.as_str()));
+        if old.as_ref().is_some_and(|old| !is_there(old)) {
+            let why = format!("the text to replace is no longer at byte {at}; read the note again");
+            return Err(CliError::usage(why));
+        }
+        let delete = old.as_ref().map_or(delete, String::len);
+        Ok(vec![TextEdit { at, delete, insert: insert.clone() }])
+    });
+    planned.map_err(|error| anyhow!(error.why))
+}
+
+/// Makes the edits that `plan` finds for a note and its text. If others change the text before they are made, they are
+/// planned again.
+pub(super) fn edit_as_planned(
+    handle: &host::Handle,
+    note: DocId,
+    plan: impl Fn(&Note, &str) -> Result<Vec<TextEdit>, CliError> + Clone + Send + 'static,
+) -> Result<u64, CliError> {
+    for _ in 0..MAX_EDIT_PLANS {
+        let plan = plan.clone();
+        let planned = export::open_note::read_loaded_note(handle, note, move |note| {
+            let text = note.text();
+            (BlobHash::of(text.as_bytes()), plan(note, &text))
+        })?;
+        let (expected, edits) = (planned.0, planned.1?);
+        let refusal = match handle.run_command(Command::EditIfUnchanged { note, expected, edits }) {
+            Ok(seq) => return Ok(seq),
+            Err(refusal) => refusal,
         };
-        if !handle.read(there)? {
-            return Err(anyhow!("the text to replace is no longer at byte {at}; read the note again"));
+        let now = handle.read(move |session| session.note(note).map(|note| BlobHash::of(note.text().as_bytes())))?;
+        if now.is_none_or(|now| now == expected) {
+            return Err(refusal.into());
         }
     }
-    Ok(handle.run_command(Command::Edit { note, at, delete, insert })?)
+    Err(CliError::workspace("others change the note all the time, so nothing was changed; try again"))
 }
 
 /// Waits until an edit is on disk. If the disk rejects it, reports that once and keeps waiting for

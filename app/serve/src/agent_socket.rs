@@ -22,7 +22,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Maximum length of a client's message in bytes.
@@ -135,6 +135,9 @@ fn parse_call(text: &str) -> Result<SocketCall, SocketCallError> {
         .map_err(|error| SocketCallError::new(PARSE_ERROR, format!("the message isn't JSON: {error}")))?;
     let wrong =
         |why: &str| SocketCallError::new(INVALID_REQUEST, format!("the message isn't a JSON-RPC 2.0 call: {why}"));
+    if !value.is_object() {
+        return Err(wrong("a call is an object"));
+    }
     let call: SocketCall = serde_json::from_value(value).map_err(|error| wrong(&error.to_string()))?;
     if call.jsonrpc != "2.0" {
         return Err(wrong("`jsonrpc` is \"2.0\""));
@@ -200,6 +203,8 @@ async fn serve_socket(
     let (opened, mut heard) = (Instant::now(), Instant::now());
     // Calls end with the connection, so that a clone isn't waited for by nobody.
     let mut running = JoinSet::new();
+    // Closed when the last `init` is over.
+    let mut last_init: Option<watch::Receiver<()>> = None;
     let mut pings = tokio::time::interval(PING_INTERVAL);
     let (code, why) = loop {
         let message = tokio::select! {
@@ -243,7 +248,17 @@ async fn serve_socket(
                     running.join_next().await;
                 }
                 let (calls, sender) = (calls.clone(), sender.clone());
+                let before = last_init.clone();
+                let ending = (call.method == "init").then(|| {
+                    let (ending, end) = watch::channel(());
+                    last_init = Some(end);
+                    ending
+                });
                 running.spawn(async move {
+                    // Clients may send what follows `init` without waiting for its answer.
+                    if let Some(mut before) = before {
+                        while before.changed().await.is_ok() {}
+                    }
                     let result = calls.perform(&call).await;
                     if let Some(id) = &call.id {
                         sender.answer(id, &result);
@@ -251,6 +266,7 @@ async fn serve_socket(
                     if let Ok(result) = &result {
                         calls.tell_after(&call, result);
                     }
+                    drop(ending);
                 });
             }
             Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "messages are text"),
@@ -275,6 +291,7 @@ mod tests {
         for (text, code) in [
             ("{", PARSE_ERROR),
             ("[]", INVALID_REQUEST),
+            ("[\"2.0\", \"init\", {}, 1]", INVALID_REQUEST),
             ("{\"jsonrpc\":\"1.0\",\"method\":\"init\"}", INVALID_REQUEST),
             ("{\"jsonrpc\":\"2.0\",\"id\":1}", INVALID_REQUEST),
             ("{\"jsonrpc\":\"2.0\",\"method\":\"init\",\"id\":{}}", INVALID_REQUEST),

@@ -130,6 +130,11 @@ fn complete_description(mut described: Value) -> Value {
                     // OpenAPI needs one.
                     response["description"] = reason_phrase(status).into();
                 }
+                for (_, response) in operation["responses"].as_object_mut().into_iter().flatten() {
+                    name_as_bytes(response.pointer_mut("/content"), "*/*");
+                }
+                // Text is sent as bytes, too.
+                name_as_bytes(operation.pointer_mut("/requestBody/content"), "text/markdown");
                 operation["responses"]["default"] = problem.clone();
             }
             let parameters = operations.get_mut("put").and_then(|put| put.get_mut("parameters"));
@@ -151,6 +156,14 @@ fn complete_description(mut described: Value) -> Value {
     described["paths"] = Value::Object(paths);
     add_name_patterns(&mut described);
     described
+}
+
+/// Names content of a type as bytes, too: generators of clients leave out operations whose types they don't know.
+fn name_as_bytes(content: Option<&mut Value>, kind: &str) {
+    if let Some(content) = content.and_then(Value::as_object_mut).filter(|content| content.contains_key(kind)) {
+        let bytes = json!({"schema": {"type": "string", "format": "binary"}});
+        content.insert("application/octet-stream".to_owned(), bytes);
+    }
 }
 
 /// Returns the words for a status, such as `OK`.
@@ -228,6 +241,13 @@ mod tests {
             assert!(paths[path][method].is_object(), "{method} {path}");
         }
         crate::api_links::tests::assert_links(&described);
+        // Generators of clients know these types.
+        let note = &paths["/api/v1/volumes/{volume}/notes/{path}"]["put"]["requestBody"]["content"];
+        let file = &paths["/api/v1/volumes/{volume}/attachments/{path}"]["get"]["responses"]["200"]["content"];
+        for (content, kind) in [(note, "text/markdown"), (file, "*/*")] {
+            let bytes = &content["application/octet-stream"]["schema"];
+            assert!(content[kind].is_object() && bytes["format"] == "binary", "{content}");
+        }
         let operations =
             paths.as_object().expect("paths").values().filter_map(Value::as_object).flat_map(|all| all.values());
         for operation in operations {

@@ -397,6 +397,11 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
                 ProblemDetails::new(StatusCode::BAD_REQUEST, format!("the body isn't JSON: {error}"))
             }
         };
-        serde_json::from_str(&text).map(JsonBody).map_err(wrong)
+        let body = serde_json::from_str(&text).map_err(wrong)?;
+        // The library takes an array of the fields as well.
+        if text.trim_start().starts_with('[') {
+            return Err(ProblemDetails::unprocessable("the body doesn't fit: send a JSON object, not an array"));
+        }
+        Ok(JsonBody(body))
     }
 }

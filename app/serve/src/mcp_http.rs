@@ -7,9 +7,11 @@ use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, HttpState, MAX_BODY_BYTES, TextBody};
 use crate::mcp_batches::MAX_BATCH_MESSAGES;
 use crate::mcp_server::{McpPermissions, NotebookMcpServer, WritePermission};
+use crate::mcp_stdio::{INVALID_REQUEST, PARSE_ERROR};
 use crate::problem::ProblemDetails;
 use crate::token_lease::TokenLease;
-use axum::body::Body;
+use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -19,7 +21,8 @@ use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -138,6 +141,21 @@ fn name_accepted_types(headers: &mut HeaderMap) {
     }
 }
 
+fn has_json_type(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"))
+}
+
+/// Returns the answer to a body that isn't a message, as JSON-RPC has it.
+fn unreadable_message(body: &[u8]) -> Response {
+    let (code, message) = match serde_json::from_slice::<IgnoredAny>(body) {
+        Err(error) => (PARSE_ERROR, format!("the body isn't JSON: {error}")),
+        Ok(_) => (INVALID_REQUEST, "the body isn't a message of JSON-RPC 2.0".to_owned()),
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
+    (StatusCode::BAD_REQUEST, Json(answer)).into_response()
+}
+
 /// Serves the messages of a batch. The answers to its requests come in one stream, in the order in which they're ready.
 async fn serve_batch(
     service: &StreamableHttpService<NotebookMcpServer, LocalSessionManager>,
@@ -198,7 +216,13 @@ pub(crate) async fn serve_mcp_request(
         return serve_batch(&service, parts, messages).await;
     }
     let ends_session = parts.method == Method::DELETE;
-    let mut response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);
+    let body = Bytes::from(body);
+    let mut response =
+        service.handle(Request::from_parts(parts.clone(), Body::from(body.clone()))).await.map(Body::new);
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && has_json_type(&parts.headers) {
+        // The library says so of messages that it can't read.
+        return unreadable_message(&body);
+    }
     if ends_session && response.status() == StatusCode::ACCEPTED {
         // Clients take 202 for a session that may still be there.
         *response.status_mut() = StatusCode::NO_CONTENT;

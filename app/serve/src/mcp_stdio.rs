@@ -17,8 +17,8 @@ const PIPE_BYTES: usize = 64 << 10;
 const MAX_EXACT_NUMBER: f64 = 9_007_199_254_740_992.0;
 
 /// Error codes of JSON-RPC 2.0.
-const PARSE_ERROR: i64 = -32_700;
-const INVALID_REQUEST: i64 = -32_600;
+pub(crate) const PARSE_ERROR: i64 = -32_700;
+pub(crate) const INVALID_REQUEST: i64 = -32_600;
 const INVALID_PARAMS: i64 = -32_602;
 
 /// Standard output, and the batches whose answers go there.

@@ -25,6 +25,8 @@ const MAX_LISTED_HITS: u64 = 1_000;
 /// Maximum length of a note's path in bytes, and of each of its parts, as file systems have it.
 const MAX_PATH_BYTES: usize = 1_024;
 const MAX_NAME_BYTES: usize = 255;
+/// What a command says if the note is on its way to the trash.
+const LEAVING_NOTE: &str = "is being deleted";
 /// What a command says if the note has its new text, and the file isn't written in time.
 const SLOW_SAVE_MESSAGE: &str = "saving takes longer than it should";
 
@@ -201,8 +203,11 @@ impl NoteAddress {
     }
 
     pub(crate) fn needed(&self, calls: &ToolCallContext<'_>) -> Result<NoteText, ProblemDetails> {
-        let missing = || ProblemDetails::not_found(format!("there is no note {} in {}", self.path, self.volume));
-        self.read(calls)?.ok_or_else(missing)
+        self.read(calls)?.ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> ProblemDetails {
+        ProblemDetails::not_found(format!("there is no note {} in {}", self.path, self.volume))
     }
 
     pub(crate) fn ensure_unguarded(&self, calls: &ToolCallContext<'_>) -> Result<(), ProblemDetails> {
@@ -391,6 +396,7 @@ fn replace_text(
     let outcome = calls.perform(call.operands([&address.word()]).with_input(text));
     match outcome.code {
         0 => Ok(StatusCode::OK),
+        2 if outcome.reason().contains(LEAVING_NOTE) => Err(changed()),
         2 if address.read(calls)?.is_none_or(|now| now.version != old.version) => Err(changed()),
         // It was deleted meanwhile.
         3 if address.read(calls)?.is_none() => Err(changed()),
@@ -476,17 +482,19 @@ pub(crate) async fn remove_note(
             if tags.as_ref().is_some_and(|tags| !names_tag(tags, &note.etag())) {
                 return Err(changed());
             }
-            // The owner compares again, just before it deletes.
+            // The owner compares again in the moment in which it deletes.
             let expected = tags.map(|_| note.version);
             let call = CommandCall::json("rm").option("if-version", expected.as_ref());
             let outcome = calls.perform(call.operands([&address.word()]));
-            if outcome.code == 2
-                && let Some(expected) = expected
-                && address.read(calls)?.is_none_or(|now| now.version != expected)
-            {
-                return Err(changed());
+            if outcome.code != 2 {
+                return ProblemDetails::unless_done(&outcome);
             }
-            ProblemDetails::unless_done(&outcome)
+            // Another client may have been faster.
+            match (expected, address.read(calls)?) {
+                (Some(expected), now) if now.as_ref().is_none_or(|now| now.version != expected) => Err(changed()),
+                (None, None) => Err(address.missing()),
+                _ => Err(ProblemDetails::of_outcome(&outcome)),
+            }
         })
         .await?
 }

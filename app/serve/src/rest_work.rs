@@ -5,7 +5,7 @@ use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
 use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, keyed_page_within};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
-use crate::rest_notes::NoteAddress;
+use crate::rest_notes::{NoteAddress, reachable_volumes};
 use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
 use crate::tool_calls::{MAX_CELL_SECONDS, bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;
@@ -96,7 +96,7 @@ pub(crate) fn ensure_sent(text: &str, what: &str) -> Result<(), ProblemDetails> 
 }
 
 /// Checks the volume that a task names, or says which it could name if it must.
-async fn ensure_project(caller: &ApiCaller, named: Option<String>) -> Result<(), ProblemDetails> {
+pub(crate) async fn ensure_project(caller: &ApiCaller, named: Option<String>) -> Result<(), ProblemDetails> {
     let named = caller.volume(named)?;
     let volumes = caller.volumes().await?;
     let names: Vec<&str> = volumes.iter().filter_map(|volume| volume["name"].as_str()).collect();
@@ -292,7 +292,7 @@ pub(crate) async fn stop_task(caller: &ApiCaller, id: String) -> Result<(), Prob
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentsQuery {
-    /// The volume; needed if there are several.
+    /// Only agents of this volume.
     #[param(min_length = 1)]
     project: Option<String>,
 }
@@ -344,14 +344,25 @@ pub(crate) async fn list_agents(
     find_agents(&caller, query.project).await.map(Json)
 }
 
-/// Returns the agents of a volume.
+/// Returns the agents of a volume, or of all that the token reaches.
 pub(crate) async fn find_agents(caller: &ApiCaller, volume: Option<String>) -> Result<Vec<AgentInfo>, ProblemDetails> {
-    let project = caller.project(volume).await?;
-    let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
-    let agents = caller.perform_ok(call).await?.lines();
-    // A token of one volume doesn't show what others hold.
-    let agents = agents.into_iter().filter(|agent| caller.token.volume.is_none() || agent["volume"].is_null());
-    let mut agents: Vec<AgentInfo> = agents.filter_map(|agent| serde_json::from_value(agent).ok()).collect();
+    let projects = match caller.project(volume).await? {
+        Some(named) => vec![named],
+        None => reachable_volumes(caller).await?.into_iter().map(|volume| volume.name).collect(),
+    };
+    let mut agents: Vec<AgentInfo> = Vec::new();
+    for project in projects {
+        let call = CommandCall::json("tasks").option("project", Some(project)).operands(["agents"]);
+        let found = caller.perform_ok(call).await?.lines();
+        // A token of one volume doesn't show what others hold.
+        let shown = found.into_iter().filter(|agent| caller.token.volume.is_none() || agent["volume"].is_null());
+        for agent in shown.filter_map(|agent| serde_json::from_value::<AgentInfo>(agent).ok()) {
+            // Most agents are there in every volume.
+            if agents.iter().all(|known| known.id != agent.id) {
+                agents.push(agent);
+            }
+        }
+    }
     if caller.token.volume.is_some() && agents.iter().any(|agent| !agent.progress.is_empty()) {
         // An agent may work in other volumes, too.
         let runs = reachable_runs(caller).await?;

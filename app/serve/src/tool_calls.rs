@@ -26,6 +26,8 @@ const MAX_SENT_TEXT_BYTES: usize = 8 << 20;
 const MAX_OUTPUT_TEXT_BYTES: usize = 100_000;
 /// Maximum size of all outputs in a result, in bytes of JSON.
 const MAX_OUTPUTS_BYTES: usize = 2_000_000;
+/// How often a text is added at the end of a note that others change at the same time.
+const MAX_ADDITION_TRIES: u32 = 100;
 /// Limits of numbers of results.
 const MAX_HITS: u64 = 50;
 const MAX_LISTED: u64 = 1_000;
@@ -334,10 +336,15 @@ impl ToolCallContext<'_> {
         }
     }
 
-    /// Changes a note; its owner checks that the old text is still there.
-    fn apply_change(&self, change: &NoteChange) -> Result<(), ToolCallError> {
-        let line = json!({"at": change.at, "old": change.old, "insert": change.new}).to_string();
-        self.perform_ok(CommandCall::json("edit").operands([&change.word]).with_input(line)).map(|_| ())
+    /// Changes a note. Its owner checks in the moment of the edit that the old text is still there, and with
+    /// `only_version` that the whole text is.
+    fn apply_change(&self, change: &NoteChange, only_version: bool) -> Result<(), ToolCallError> {
+        let mut line = json!({"at": change.at, "old": change.old, "insert": change.new});
+        if only_version && !change.note.version.is_empty() {
+            line["version"] = change.note.version.as_str().into();
+        }
+        let call = CommandCall::json("edit").operands([&change.word]).with_input(line.to_string());
+        self.perform_ok(call).map(|_| ())
     }
 
     /// Returns the change that a client wants, if it may change the note and names one place in it.
@@ -366,7 +373,7 @@ impl ToolCallContext<'_> {
 
     fn edit_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
         let change = self.planned_edit(args)?;
-        self.apply_change(&change)?;
+        self.apply_change(&change, args.text("version")?.is_some())?;
         let after = self.read_note(&change.word)?;
         Ok(json!({"path": change.note.path, "at": change.at, "version": text_version(&after.text)}))
     }
@@ -383,8 +390,16 @@ impl ToolCallContext<'_> {
     }
 
     fn append(&self, word: &str, text: &str) -> Result<Value, ToolCallError> {
-        let change = self.planned_addition(word, text)?;
-        self.apply_change(&change)?;
+        let mut change = self.planned_addition(word, text)?;
+        let mut tries = 1;
+        while let Err(why) = self.apply_change(&change, true) {
+            let now = self.planned_addition(word, text)?;
+            if tries == MAX_ADDITION_TRIES || now.note.version == change.note.version {
+                return Err(why);
+            }
+            // The end is elsewhere now.
+            (change, tries) = (now, tries + 1);
+        }
         Ok(json!({"path": change.note.path, "at": change.shown_at}))
     }
 

@@ -145,6 +145,29 @@ fn proposing_model() -> String {
 }
 
 #[test]
+fn calls_may_follow_init_without_waiting_for_its_answer() {
+    let house = notes();
+    let key = token(&house, "front end", &["--scopes", "read,agent"]);
+    let server = Server::new(&house);
+    let mut front = FrontEnd::new(&server);
+    for (id, method, params) in
+        [(1, "init", init(&key)), (2, "approve_tool", json!({"toolId": "none"})), (3, "cancel", json!({"nothing": 1}))]
+    {
+        front.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+    }
+    let (mut answers, begun) = (Vec::new(), Instant::now());
+    while answers.len() < 3 {
+        let message = front.read().expect("a message");
+        assert!(begun.elapsed() < PATIENCE, "no answer: {answers:?}");
+        answers.extend(message["id"].is_number().then_some(message));
+    }
+    assert!(answers[0]["id"] == 1 && answers[0]["result"]["toolCount"].is_number(), "{answers:?}");
+    let why = |at: usize| answers[at]["error"]["message"].as_str().unwrap_or_default();
+    assert!((1..3).all(|at| !why(at).is_empty() && !why(at).contains("init first")), "{answers:?}");
+    server.end();
+}
+
+#[test]
 fn a_front_end_follows_a_run_and_decides_what_waits() {
     let house = agents::house(&proposing_model(), &[("Boat.md", "# Boat\n")]);
     let key = token(&house, "front end", &["--scopes", "read,agent,approve"]);

@@ -397,6 +397,20 @@ fn programs_ask_for_approvals_and_send_messages() {
 }
 
 #[test]
+fn a_task_names_its_volume_if_there_are_several() {
+    let house = notes();
+    house.write("other/Note.md", b"# Note\n");
+    house.run(&["open", "other"]).code(0);
+    let agent = token(&house, "agent", &["--scopes", "agent"]);
+    let server = Server::new(&house);
+    let task = Message::default().text(3, "Make it");
+    // It isn't accepted to fail later.
+    call(&server, &agent, "SubmitTask", &task).refused(INVALID, "notes, other");
+    call(&server, &agent, "SubmitTask", &task.entry(4, "project", "nowhere")).refused(NOT_FOUND, "no volume");
+    server.end();
+}
+
+#[test]
 fn what_may_not_be_called_over_grpc_is_refused_and_recorded() {
     let house = notes();
     let read = token(&house, "reader", &[]);

@@ -5,6 +5,8 @@ use super::http_server::{EventClient, NOTE, Server, notes, token};
 use super::mcp_server::Client;
 use serde_json::{Value, json};
 
+/// What clients of MCP accept.
+const ACCEPTED: &str = "application/json, text/event-stream";
 const FILE: &str = "/api/v1/volumes/notes/attachments/data.bin";
 
 #[test]
@@ -54,6 +56,18 @@ fn a_description_has_a_head_too() {
             assert_eq!(head.header(name), whole.header(name), "{path} {name}");
         }
     }
+    server.end();
+}
+
+#[test]
+fn a_body_is_an_object_with_named_fields() {
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let todo = json!({"volume": "notes", "path": "Boat.md", "text": "Paint the hull", "at": 0});
+    let fields = json!(["notes", "Boat.md", "Paint the hull", 0]);
+    server.post(&write, "/api/v1/todos/check", &fields).refused(422, "not an array");
+    assert_eq!(server.post(&write, "/api/v1/todos/check", &todo).code(200).json()["done"], true);
     server.end();
 }
 
@@ -207,10 +221,18 @@ fn batches_of_older_clients_are_answered() {
     assert_eq!(ids, [2, 3], "{text}");
     send(&session, "2025-03-26", &json!([begin])).refused(400, "can't be in a batch");
     // A slash at the end leads to the same place.
-    let headers = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")];
+    let headers = [("Accept", ACCEPTED), ("Content-Type", "application/json")];
     server.send(&token, "POST", "/mcp/", &headers, &begin.to_string()).code(200);
     // Newer versions have no batches.
     assert!((400..500).contains(&send(&session, "2025-06-18", &batch).status));
+    // What can't be read is said as JSON-RPC has it, not as a wrong type of content.
+    let own = [headers[0], headers[1], ("Mcp-Session-Id", session.as_str())];
+    for (body, code) in [("{", -32700), ("[]", -32600), ("null", -32600), ("{\"id\": 1}", -32600)] {
+        let answer = server.send(&token, "POST", "/mcp", &own, body).code(400).json();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)), "{body}: {answer}");
+    }
+    let plain = [("Accept", ACCEPTED), ("Content-Type", "text/plain")];
+    server.send(&token, "POST", "/mcp", &plain, &begin.to_string()).code(415);
     server.end();
 }
 

@@ -7,8 +7,9 @@ use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::disk::DiskReader;
-use store::{ActorId, DocId, VolumeDoc};
+use store::{ActorId, BlobHash, DocId, VolumeDoc};
 use text::outline::Outline;
+use text::text_edit::TextEdit;
 
 fn mv(twin: &mut Twin, from: &str, to: &str) {
     let note = twin.id(from);
@@ -81,6 +82,26 @@ fn nothing_is_overwritten_by_a_move() {
     assert_eq!(twin.file("a.md").as_deref(), Some(FILES[0].1));
     assert!(twin.session.problems().iter().any(|problem| problem.contains("that name already")));
     assert_eq!(twin.id("a.md"), note);
+}
+
+#[test]
+fn a_note_with_another_text_than_expected_is_not_deleted() {
+    let (mut twin, note) = Twin::on("text\n");
+    let expected = BlobHash::of(b"text\n");
+    // Between the look at the text and the deletion, somebody types.
+    twin.edit(note, 4, 0, "!");
+    let reject = twin.command(Command::DeleteIfUnchanged { note, expected }).expect_err("changed");
+    assert!(reject.0.contains("has changed"), "{reject}");
+    twin.settle();
+    assert_eq!(twin.file("a.md").as_deref(), Some("text!\n"));
+    let expected = BlobHash::of(b"text!\n");
+    twin.command(Command::DeleteIfUnchanged { note, expected }).expect("deleted");
+    // Of a deletion and a change of the same text, only one is made.
+    let edits = vec![TextEdit { at: 0, delete: 0, insert: "late ".to_owned() }];
+    let reject = twin.command(Command::EditIfUnchanged { note, expected, edits }).expect_err("too late");
+    assert!(reject.0.contains("being deleted"), "{reject}");
+    twin.settle();
+    assert_eq!((twin.file("a.md"), twin.session.trash().count()), (None, 1));
 }
 
 #[test]

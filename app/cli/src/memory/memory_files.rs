@@ -1,5 +1,7 @@
 //! Reads and writes the notes of memory.
 
+use super::super::file_ops::begin_move;
+use super::super::notes::edit_as_planned;
 use super::super::{CliError, CommandContext, resolve};
 use agent::memory::trace::RunTrace;
 use agent::memory::{ProjectMemory, StoredTrace};
@@ -91,8 +93,7 @@ pub(super) fn find_file(scene: &CommandContext<'_>, volume: DocId, path: &str) -
 
 /// Moves files to the trash, and waits until they are there.
 pub(super) fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
-    let before = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.run_command(Command::DeleteFiles { files })?;
+    let before = begin_move(scene.handle, &Command::DeleteFiles { files })?;
     let look = move |session: &Session| {
         session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
@@ -115,11 +116,8 @@ pub(crate) fn write_note(scene: &CommandContext<'_>, volume: DocId, path: &str, 
         }
         Some(note) => {
             let held = export::open_note::hold_note(scene.handle, note)?;
-            let old = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
-            let edits = text::text_edit::compute_edits(&old, text);
-            if !edits.is_empty() {
-                scene.handle.run_command(Command::EditAll { note, edits })?;
-            }
+            let text = text.to_owned();
+            edit_as_planned(scene.handle, note, move |_, old| Ok(text::text_edit::compute_edits(old, &text)))?;
             drop(held);
         }
     }

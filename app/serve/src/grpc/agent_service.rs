@@ -135,6 +135,7 @@ impl AgentGrpcService {
             priority: Some(task.priority),
             budget: None,
         };
+        rest_work::ensure_project(caller, request.project.clone()).await.map_err(refused)?;
         rest_work::queue_task(caller, run.to_owned(), request, after, None).map_err(refused)
     }
 

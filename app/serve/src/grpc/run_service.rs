@@ -57,6 +57,7 @@ impl RunGrpcService {
             project: volume,
             budget: asked.budget_usd,
         };
+        rest_work::ensure_project(caller, request.project.clone()).await.map_err(refused)?;
         rest_work::queue_task(caller, run.to_owned(), request, Vec::new(), None).map_err(refused)
     }
 }

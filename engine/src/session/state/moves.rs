@@ -78,6 +78,12 @@ impl MovesState {
         }
     }
 
+    /// Returns whether a file is on its way to the trash.
+    pub(in crate::session) fn is_leaving(&self, file: DocId) -> bool {
+        let files = self.pending.iter().flat_map(|moving| &moving.files);
+        files.filter(|one| one.row.id == file).any(|one| one.to == FileLocation::Trash)
+    }
+
     /// Returns whether a file is being moved right now and must not be touched.
     pub(in crate::session) fn is_moving(&self, file: DocId) -> bool {
         let moving = self.pending.as_ref().filter(|moving| moving.has_started());
