@@ -23,6 +23,7 @@ pub mod outline;
 pub mod properties;
 pub mod python_scope;
 mod recurrence;
+pub mod reactivity;
 pub mod repeated_commits;
 pub mod script_packages;
 pub mod sql_cell;
