@@ -7,8 +7,8 @@ use std::sync::Arc;
 use store::{BlockId, Execution, ExecutionId, ExecutionStatus};
 use text::dataflow::CellFlow;
 use text::markdown;
-pub use text::reactivity::Reactivity;
 use text::python_scope::CellNames;
+pub use text::reactivity::Reactivity;
 
 /// Why a cell's result is out of date.
 #[derive(Clone, Debug, PartialEq, Eq)]
