@@ -74,8 +74,8 @@ mod http_api;
 #[cfg(target_os = "linux")]
 mod http_limits;
 mod http_memory;
-mod http_server;
 mod http_rivals;
+mod http_server;
 mod http_standards;
 mod http_tricks;
 mod imported_sessions;
