@@ -19,12 +19,14 @@ static OWNER_CHECK: RwLock<()> = RwLock::new(());
 pub(crate) fn open_checked(folder: &Path, top: &Path, flags: RepositoryOpenFlags) -> Result<Repository, git2::Error> {
     let no_ceilings: [&OsStr; 0] = [];
     let open = || Repository::open_ext(folder, flags, no_ceilings);
+    // A repository that is named itself may be opened by the path of its `.git`.
+    let here = if flags.contains(RepositoryOpenFlags::NO_SEARCH) { top } else { folder };
     let checked = {
         let _reading = OWNER_CHECK.read().unwrap_or_else(PoisonError::into_inner);
         open()
     };
     match checked {
-        Err(refused) if refused.code() == ErrorCode::Owner && is_trusted(top, folder) => {
+        Err(refused) if refused.code() == ErrorCode::Owner && is_trusted(top, here) => {
             let repository = open_unchecked(open)?;
             // It may have changed since.
             let found = repository.workdir().and_then(|found| found.canonicalize().ok());
