@@ -111,12 +111,12 @@ mod tests {
         std::os::unix::fs::symlink(&top, root.join("link")).expect("made");
         let names = |value: &str, folder: &std::path::Path| super::names(value, &top, folder);
         let at = |inside: &str| root.join(inside).display().to_string();
-        let trusted = ["*", &at("a/notes"), &at("a/notes/"), &at("a/*"), &at("*"), "/*", &at("link")];
+        let trusted: [&str; 7] = ["*", &at("a/notes"), &at("a/notes/"), &at("a/*"), &at("*"), "/*", &at("link")];
         let prefixed = [format!("%(prefix)/{}", at("a/notes")), format!("%(prefix)/{}", at("a/*"))];
         for value in trusted.into_iter().chain(prefixed.iter().map(String::as_str)) {
             assert!(names(value, &inside), "{value}");
         }
-        let others =
+        let others: [&str; 9] =
             ["", ".", "a/notes", "notes", &at("a"), &at("a/"), &at("a/notes/*"), &at("a/notes/sub"), &at("b/*")];
         for value in others {
             assert!(!names(value, &inside), "{value}");
