@@ -243,6 +243,7 @@ pub(super) fn run_in_folder(
         return Err(CliError::usage("--api goes with clone"));
     }
     refuse_surplus_names(args)?;
+    refuse_surplus_options(args)?;
     let shows_progress = own && !json && std::io::stderr().is_terminal();
     if args.is_over_api {
         return github_folder::clone(&clone_target(args, folder)?, args, json, shows_progress, out);
@@ -372,6 +373,34 @@ fn refuse_surplus_names(args: &GitArguments) -> Result<(), CliError> {
         _ => format!("{most} names"),
     };
     Err(CliError::usage(format!("`tracebook git {verb}` takes {takes} here, so not “{surplus}”")))
+}
+
+/// Refuses options that a subcommand would leave unread: `stash --staged` would put aside more than was meant.
+fn refuse_surplus_options(args: &GitArguments) -> Result<(), CliError> {
+    let given: [(&str, bool, &str); 17] = [
+        ("--message", args.message.is_some(), "commit, stash and tag"),
+        ("--limit", args.limit.is_some(), "log"),
+        ("--depth", args.depth.is_some(), "clone"),
+        ("--staged", args.staged, "diff and restore"),
+        ("--hunks", args.hunks, "diff"),
+        ("--from", args.from.is_some(), "restore"),
+        ("--ours", args.is_ours, "resolve"),
+        ("--theirs", args.is_theirs, "resolve"),
+        ("--both", args.is_both, "resolve"),
+        ("--region", args.region.is_some(), "resolve"),
+        ("--all", args.all, "commit and log"),
+        ("--graph", args.graph, "log"),
+        ("--amend", args.amend, "commit"),
+        ("--signoff", args.signoff, "commit"),
+        ("--push", args.push, "commit"),
+        ("--rebase", args.rebase, "pull"),
+        ("--create", args.create, "switch"),
+    ];
+    let is_taken = |verbs: &str| verbs.split([' ', ',']).any(|verb| verb == args.verb);
+    match given.iter().find(|(_, is_given, verbs)| *is_given && !is_taken(verbs)) {
+        Some((option, _, verbs)) => Err(CliError::usage(format!("{option} goes with {verbs}"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns what the user's `git` has to do, in order.

@@ -387,7 +387,7 @@ fn find_any_case<T>(files: &BTreeMap<String, T>, path: &str, purpose: PathUse) -
     found.map(ToOwned::to_owned)
 }
 
-/// Returns the path of a written file with its folders as they are spelled where they're known, if only their case differs.
+/// Returns the path of a written file with the spelling of its known folders, if only their case differs.
 fn spell_folders<T>(files: &BTreeMap<String, T>, path: &str) -> Option<String> {
     let (folder, _) = path.rsplit_once('/')?;
     if is_folder(files, folder) || path.len() > 4 * MAX_COMPARED_CHARS {

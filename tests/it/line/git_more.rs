@@ -724,9 +724,15 @@ fn what_git_does_not_know_is_said_in_plain_words() {
         (&["blame"], "name the file"),
         (&["switch"], "name the branch"),
         (&["clone", "../notes", "copy", "--depth", "0"], "at least 1"),
+        // What a subcommand wouldn't read is refused: it means more or less than was meant.
+        (&["stash", "push", "--staged"], "--staged goes with diff and restore"),
+        (&["commit", "-m", "B", "--rebase"], "--rebase goes with pull"),
+        (&["push", "-m", "B"], "--message goes with commit, stash and tag"),
+        (&["status", "--all"], "--all goes with commit and log"),
     ] {
         is_said(words, about);
     }
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "First");
     assert!(!house.path("notes/copy").exists());
     git(&house.path(""), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
     git(&notes, &["remote", "add", "origin", "../remote.git"]);

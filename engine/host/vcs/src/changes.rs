@@ -260,8 +260,8 @@ impl RepositoryFolder {
     /// and the last commit.
     ///
     /// # Errors
-    /// Returns [`VcsError::Missing`] if there's nothing of this name, and [`VcsError::Refused`] if the path leads out of
-    /// the folder.
+    /// Returns [`VcsError::Missing`] if there's nothing of this name, and [`VcsError::Refused`] if the path leads out
+    /// of the folder.
     pub fn is_known_folder(&self, path: &str) -> Result<bool, VcsError> {
         let inside = self.repository_path(path)?;
         if inside == self.prefix {

@@ -58,8 +58,8 @@ impl RepositoryFolder {
     /// Returns the commit of each line of a file as it is now.
     ///
     /// # Errors
-    /// Returns [`VcsError::Missing`] if there's no such file, and [`VcsError::Refused`] if it isn't committed, isn't text,
-    /// or has over [`MAX_BLAME_FILE_BYTES`].
+    /// Returns [`VcsError::Missing`] if there's no such file, and [`VcsError::Refused`] if it isn't committed, isn't
+    /// text, or has over [`MAX_BLAME_FILE_BYTES`].
     pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
         let inside = self.repository_path(path)?;
         let file = self.top.join(&inside);

@@ -52,8 +52,8 @@ impl RepositoryFolder {
     /// one file or folder, or in all of the folder.
     ///
     /// # Errors
-    /// Returns [`VcsError::Missing`] if nothing has this path, and [`VcsError::Refused`] if it leads out of the folder, or
-    /// if there's no such commit.
+    /// Returns [`VcsError::Missing`] if nothing has this path, and [`VcsError::Refused`] if it leads out of the
+    /// folder or there's no such commit.
     pub fn diff_text(&self, revision: Option<&str>, path: Option<&str>) -> Result<String, VcsError> {
         let paths: Vec<String> = path.into_iter().map(ToOwned::to_owned).collect();
         let (text, is_complete, nothing) = match self.revision_diff(&revision_words(revision), false)? {
@@ -130,8 +130,8 @@ impl RepositoryFolder {
     /// file. `day` formats a time in seconds since 1970.
     ///
     /// # Errors
-    /// Returns [`VcsError::Missing`] if nothing has this path, and [`VcsError::Refused`] if there's no such commit, or if
-    /// the path leads out of the folder or is a folder.
+    /// Returns [`VcsError::Missing`] if nothing has this path, and [`VcsError::Refused`] if there's no such commit,
+    /// or if the path leads out of the folder or is a folder.
     pub fn log_text(
         &self,
         revision: Option<&str>,

@@ -19,12 +19,14 @@ static OWNER_CHECK: RwLock<()> = RwLock::new(());
 pub(crate) fn open_checked(folder: &Path, top: &Path, flags: RepositoryOpenFlags) -> Result<Repository, git2::Error> {
     let no_ceilings: [&OsStr; 0] = [];
     let open = || Repository::open_ext(folder, flags, no_ceilings);
+    // A repository that is named itself may be opened by the path of its `.git`.
+    let here = if flags.contains(RepositoryOpenFlags::NO_SEARCH) { top } else { folder };
     let checked = {
         let _reading = OWNER_CHECK.read().unwrap_or_else(PoisonError::into_inner);
         open()
     };
     match checked {
-        Err(refused) if refused.code() == ErrorCode::Owner && is_trusted(top, folder) => {
+        Err(refused) if refused.code() == ErrorCode::Owner && is_trusted(top, here) => {
             let repository = open_unchecked(open)?;
             // It may have changed since.
             let found = repository.workdir().and_then(|found| found.canonicalize().ok());
@@ -109,12 +111,12 @@ mod tests {
         std::os::unix::fs::symlink(&top, root.join("link")).expect("made");
         let names = |value: &str, folder: &std::path::Path| super::names(value, &top, folder);
         let at = |inside: &str| root.join(inside).display().to_string();
-        let trusted = ["*", &at("a/notes"), &at("a/notes/"), &at("a/*"), &at("*"), "/*", &at("link")];
+        let trusted: [&str; 7] = ["*", &at("a/notes"), &at("a/notes/"), &at("a/*"), &at("*"), "/*", &at("link")];
         let prefixed = [format!("%(prefix)/{}", at("a/notes")), format!("%(prefix)/{}", at("a/*"))];
         for value in trusted.into_iter().chain(prefixed.iter().map(String::as_str)) {
             assert!(names(value, &inside), "{value}");
         }
-        let others =
+        let others: [&str; 9] =
             ["", ".", "a/notes", "notes", &at("a"), &at("a/"), &at("a/notes/*"), &at("a/notes/sub"), &at("b/*")];
         for value in others {
             assert!(!names(value, &inside), "{value}");
