@@ -40,6 +40,15 @@ fn is_todo_finds_what_the_agenda_lists() {
 }
 
 #[test]
+fn an_alias_counts_however_its_property_is_written() {
+    let house = House::with(&[
+        ("Long.md", "---\nAliases: [Quillback]\n---\nNothing else.\n"),
+        ("Fish.md", "# Fish\n\nQuillback, quillback and again quillback: all about the quillback.\n"),
+    ]);
+    assert_eq!(found(&house, "quillback").first().map(String::as_str), Some("Long.md"));
+}
+
+#[test]
 fn words_phrases_and_fields_find() {
     let house = house();
     let rows: &[(&str, &[&str])] = &[

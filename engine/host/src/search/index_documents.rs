@@ -59,7 +59,7 @@ pub(crate) fn build_note_text(
         // An empty note can be found by its name.
         passages.push(new_passage(String::new(), PassageKind::Prose, "", String::new(), String::new()));
     }
-    if let Some(block) = blocks.first().filter(|block| block.text.contains("alias")) {
+    if let Some(block) = blocks.first().filter(|block| block.text.to_ascii_lowercase().contains("alias")) {
         passages[0].names = Outline::of(&block.text).aliases;
     }
     if agent::memory::is_memory(&row.path) {
