@@ -27,7 +27,7 @@ use crate::machine::{
     DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
 };
 use crate::saver::{SaverTask, save_states};
-use kernel_states::{SavedMemory, StateFolder, StateRecord};
+use kernel_states::{KernelMemory, MemorySlots, StateFolder, StateRecord};
 
 /// Address space of the process. The guest's memory is reserved as a whole.
 const ADDRESS_BYTES: u64 = 24 << 30;
@@ -259,6 +259,7 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let slots = MemorySlots::open();
     CellSandbox::enter(reach);
     if let Some(file) = file.filter(|_| !can_grant_files()) {
         eprintln!(
@@ -276,7 +277,7 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
         let clock = clock.clone();
         std::thread::Builder::new().name("python".into()).stack_size(16 << 20).spawn(move || {
             let _alive = alive;
-            match ScienceKernel::start(pack, &arguments, folders, outbox, &clock) {
+            match ScienceKernel::start((pack, slots), &arguments, folders, outbox, &clock) {
                 Ok(mut kernel) => kernel.serve(&queue),
                 Err(why) => {
                     eprintln!("tracebook kernel: {why}");
@@ -425,7 +426,9 @@ struct ScienceKernel {
     clock: Arc<CellClock>,
     machine: Machine,
     /// Memory as it was after the last completed cell.
-    saved: SavedMemory,
+    saved: KernelMemory,
+    /// Room for saved memory, where the system tells which pages cells write.
+    slots: Option<Arc<MemorySlots>>,
     reply: Arc<Mutex<Option<Value>>>,
     saver: Option<Sender<SaverTask>>,
     saver_thread: Option<std::thread::JoinHandle<()>>,
@@ -436,7 +439,7 @@ struct ScienceKernel {
 
 impl ScienceKernel {
     fn start(
-        pack: LoadedPack,
+        (pack, slots): (LoadedPack, Option<Arc<MemorySlots>>),
         arguments: &ScienceArguments,
         folders: Vec<GuestFolder>,
         outbox: &'static KernelOutbox,
@@ -468,9 +471,10 @@ impl ScienceKernel {
                         let _ = tasks.send(SaverTask::Load { state: state.clone(), reply }); // `queue` is here
                         (state, loaded)
                     });
+                    let slots = slots.clone();
                     let thread = std::thread::Builder::new()
                         .name("states".into())
-                        .spawn(move || save_states(folder, &queue, outbox));
+                        .spawn(move || save_states(folder, slots.as_ref(), &queue, outbox));
                     saver_thread = Some(thread.map_err(|source| ScienceError::Thread { source })?);
                     saver = Some(tasks);
                 }
@@ -489,7 +493,8 @@ impl ScienceKernel {
             outbox,
             clock: clock.clone(),
             machine,
-            saved: SavedMemory::default(),
+            saved: KernelMemory::default(),
+            slots,
             reply,
             saver,
             saver_thread,
@@ -658,7 +663,7 @@ impl ScienceKernel {
 
     fn save(&mut self, cell: &CellRequest, execution: String, reply: &Value, parent: Value) {
         let begun = Instant::now();
-        let changes = self.saved.take_changes(self.machine.memory());
+        let changes = self.take_changes();
         let path_ms = begun.elapsed().as_secs_f64() * 1000.0;
         let names = |key: &str| {
             let names = reply[key].as_array().into_iter().flatten().filter_map(Value::as_str);

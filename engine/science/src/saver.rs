@@ -1,12 +1,13 @@
 //! The `states` thread: hashes, compresses and writes a cell's changes after its reply, and thins old states while no
 //! task waits.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use kernel_states::{
-    ChangedPages, PagePlace, ReplayPlan, SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord,
-    VisitedState,
+    ChangedPages, KernelMemory, MemorySlots, PagePlace, ReplayPlan, StateError, StateFolder, StateHeads, StateMove,
+    StateRecord, VisitedState,
 };
 use python::protocol::KernelOutbox;
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ pub(crate) enum SaverTask {
 pub(crate) struct LoadedState {
     pub(crate) plan: ReplayPlan,
     /// Memory of the plan's base, without its fresh pages. `None`: a fresh kernel.
-    pub(crate) base: Option<SavedMemory>,
+    pub(crate) base: Option<KernelMemory>,
 }
 
 /// Result of a move between states.
@@ -82,7 +83,12 @@ impl MovedState {
 }
 
 /// Runs the `states` thread until the queue is closed.
-pub(crate) fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, outbox: &'static KernelOutbox) {
+pub(crate) fn save_states(
+    mut folder: StateFolder,
+    slots: Option<&Arc<MemorySlots>>,
+    queue: &Receiver<SaverTask>,
+    outbox: &'static KernelOutbox,
+) {
     // `Adopt` or `Load` arrives before the first cell.
     let mut places = Vec::new();
     loop {
@@ -117,13 +123,14 @@ pub(crate) fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, 
             }
             SaverTask::Load { state, reply } => {
                 let loaded = folder.replay_plan(&state).and_then(|plan| {
-                    let base = plan.base.as_ref().map(|base| folder.load_pages(base)).transpose()?;
+                    let base = plan.base.as_ref().map(|base| folder.load_for_kernel(base, slots)).transpose()?;
                     Ok(LoadedState { plan, base })
                 });
                 if let Ok(LoadedState { base: Some(base), .. }) = &loaded {
-                    places.clone_from(&base.places);
+                    places = base.places().to_vec();
                 }
                 let _ = reply.send(loaded); // whoever asked may have ended
+                folder.learn_loaded();
             }
             SaverTask::Move { to, is_lasting, reply } => {
                 let _ = reply.send(move_heads(&mut folder, &to, is_lasting)); // as above

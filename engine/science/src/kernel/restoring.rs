@@ -4,7 +4,7 @@ use super::{ScienceKernel, start_machine};
 use crate::ScienceError;
 use crate::machine::GuestFolder;
 use crate::saver::{LoadedState, MovedState, SaverTask};
-use kernel_states::{SavedMemory, StateError, StateHeads, StateMove, StateRecord, VisitedState};
+use kernel_states::{ChangedPages, KernelMemory, StateError, StateHeads, StateMove, StateRecord, VisitedState};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -25,15 +25,16 @@ impl ScienceKernel {
     /// Replaces the instance by a new one that has run nothing.
     fn restart_machine(&mut self) -> Result<(), ScienceError> {
         self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
+        self.saved.forget_mapping();
         Ok(())
     }
 
     /// Makes the instance, which has run nothing, the base that the next state is compared with.
     pub(super) fn forget_saved(&mut self) {
-        self.saved = SavedMemory::of_fresh(self.machine.memory());
+        self.saved = KernelMemory::of_fresh(self.machine.memory(), self.slots.as_ref());
         self.count = 0;
         if let Some(saver) = &self.saver {
-            let _ = saver.send(SaverTask::Adopt { places: self.saved.places.clone() }); // it has reported its end
+            let _ = saver.send(SaverTask::Adopt { places: self.saved.places().to_vec() }); // it has reported its end
         }
     }
 
@@ -86,9 +87,23 @@ impl ScienceKernel {
 
     fn write_memory(&mut self) -> Result<(), ScienceError> {
         let fresh_bytes = self.machine.memory().len();
-        let memory = self.machine.memory_mut(self.saved.bytes.len())?;
-        self.saved.write_over(memory, fresh_bytes);
+        let memory = self.machine.memory_mut(self.saved.memory_bytes())?;
+        #[allow(unsafe_code, reason = "saved memory is mapped into the instance's")]
+        // SAFETY: wasmtime maps an instance's memory for it alone. Saved memory is replaced only after the instance.
+        unsafe {
+            self.saved.write_over(memory, fresh_bytes);
+        }
         Ok(())
+    }
+
+    /// Takes the pages that have changed since the last saved state.
+    pub(super) fn take_changes(&mut self) -> ChangedPages {
+        let memory = self.machine.memory_mut(0).unwrap_or_default();
+        #[allow(unsafe_code, reason = "saved memory is mapped into the instance's")]
+        // SAFETY: as above.
+        unsafe {
+            self.saved.take_changes(memory)
+        }
     }
 
     /// Has the guest reopen its files. Returns its reply.
@@ -121,7 +136,7 @@ impl ScienceKernel {
         let LoadedState { plan, base } = loaded;
         match base {
             Some(mut base) => {
-                base.mark_fresh(self.machine.memory()).map_err(|_| ScienceError::State(StateError::OtherPack))?;
+                base.complete(self.machine.memory()).map_err(|_| ScienceError::State(StateError::OtherPack))?;
                 self.saved = base;
                 self.write_saved()?;
             }
@@ -144,7 +159,7 @@ impl ScienceKernel {
         if !ran {
             return Err(ScienceError::State(StateError::LostLineage));
         }
-        let changes = self.saved.take_changes(self.machine.memory());
+        let changes = self.take_changes();
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::KeepAgain { changes, state: state.to_owned() }); // it has reported its end
         }

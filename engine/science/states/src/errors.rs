@@ -36,6 +36,9 @@ pub enum StateError {
         /// Path of the file.
         path: PathBuf,
     },
+    /// The system gives no more memory for a state's pages.
+    #[error("memory can't be written: {0}")]
+    SlotFull(std::io::Error),
     /// Another kernel uses the folder.
     #[error("another program uses {path}; close it and run the cell again")]
     InUse {

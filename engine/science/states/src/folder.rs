@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::errors::StateError;
 use crate::files::{
-    self, FrameDecoder, FrameJob, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index,
-    read_state, write_heads,
+    self, FrameDecoder, FrameJob, PageHash, PageTarget, Segment, StateFile, damaged, is_name, page_hash, read_heads,
+    read_index, read_state, write_heads,
 };
+use crate::kernel_memory::KernelMemory;
+use crate::mapped_memory::MappedMemory;
+use crate::memory_slots::MemorySlots;
 use crate::pages::{PAGE_BYTES, PagePlace};
 use crate::records::{StateHeads, StateRecord};
 use crate::retention::Tending;
@@ -50,6 +53,8 @@ pub struct StateFolder {
     numbers: HashMap<String, u32>,
     /// Segments whose pages are in `known`.
     learned: HashSet<u32>,
+    /// Segments of loaded states whose pages aren't in `known` yet.
+    loaded: Vec<(u32, Segment)>,
     /// Places of stored pages, by hash.
     known: HashMap<PageHash, PagePlace>,
     /// New places of pages that compaction moved, by old place.
@@ -161,6 +166,7 @@ impl StateFolder {
             segments: Vec::new(),
             numbers: HashMap::new(),
             learned: HashSet::new(),
+            loaded: Vec::new(),
             known: HashMap::new(),
             moved: HashMap::new(),
             heads,
@@ -343,6 +349,7 @@ impl StateFolder {
     /// Writes new pages as a segment, and updates the places of all changed pages. Returns the size of its file in
     /// bytes.
     fn write_pages(&mut self, saved: &mut Vec<PagePlace>, changes: &ChangedPages) -> Result<u64, StateError> {
+        self.learn_loaded();
         let mut changed: BTreeMap<u32, &[u8]> =
             self.unsaved.iter().map(|(number, page)| (*number, page.as_slice())).collect();
         changed.extend(changes.numbers.iter().copied().zip(changes.bytes.chunks_exact(PAGE_BYTES)));
@@ -487,6 +494,34 @@ impl StateFolder {
     /// # Errors
     /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
     pub fn load_pages(&mut self, id: &str) -> Result<SavedMemory, StateError> {
+        let places = self.places_of_state(id)?;
+        let mut bytes = vec![0; places.len() * PAGE_BYTES];
+        let pages = bytes.chunks_exact_mut(PAGE_BYTES).map(PageTarget::Bytes);
+        self.read_pages(&places, pages)?;
+        Ok(SavedMemory::of_pages(bytes, places))
+    }
+
+    /// Reads a state's own pages, as [`StateFolder::load_pages`] does, for a kernel to continue with them. Call
+    /// [`KernelMemory::complete`] before using the result.
+    ///
+    /// # Errors
+    /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
+    pub fn load_for_kernel(&mut self, id: &str, slots: Option<&Arc<MemorySlots>>) -> Result<KernelMemory, StateError> {
+        let places = self.places_of_state(id)?;
+        let bytes = places.len() * PAGE_BYTES;
+        let Some(mut slot) = slots.filter(|_| MappedMemory::fits(bytes)).and_then(MemorySlots::take) else {
+            return Ok(KernelMemory::Copied(self.load_pages(id)?));
+        };
+        let writer = slot.writer();
+        match self.read_pages(&places, (0..places.len()).map(|page| PageTarget::Slot(writer, page))) {
+            // Files are limited to less than memory has.
+            Err(StateError::SlotFull(_)) => return Ok(KernelMemory::Copied(self.load_pages(id)?)),
+            read => read?,
+        }
+        Ok(KernelMemory::Mapped(MappedMemory::of_pages(slot, places)))
+    }
+
+    fn places_of_state(&mut self, id: &str) -> Result<Vec<PagePlace>, StateError> {
         if !self.kept.contains_key(id) {
             return Err(StateError::NoSuchState);
         }
@@ -494,10 +529,17 @@ impl StateFolder {
         if state.pack != self.pack {
             return Err(StateError::OtherPack);
         }
-        let places = self.places_of(&state);
-        let mut memory = SavedMemory::of_pages(vec![0; state.memory], places);
-        let mut wanted: BTreeMap<u32, Vec<(usize, &mut [u8])>> = BTreeMap::new();
-        for (place, page) in memory.places.iter().zip(memory.bytes.chunks_exact_mut(PAGE_BYTES)) {
+        Ok(self.places_of(&state))
+    }
+
+    /// Reads the pages that are in segments, each into its target, and continues with this memory.
+    fn read_pages<'a>(
+        &mut self,
+        places: &[PagePlace],
+        targets: impl Iterator<Item = PageTarget<'a>>,
+    ) -> Result<(), StateError> {
+        let mut wanted: BTreeMap<u32, Vec<(usize, PageTarget<'a>)>> = BTreeMap::new();
+        for (place, page) in places.iter().zip(targets) {
             if let PagePlace::Segment(segment, at) = place {
                 wanted.entry(*segment).or_default().push((*at as usize, page));
             }
@@ -507,11 +549,16 @@ impl StateFolder {
         let jobs = segments.iter().zip(wanted.into_values()).map(|(segment, pages)| segment.jobs(pages));
         let jobs: Vec<_> = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
         run_parallel(jobs, FrameDecoder::new, FrameJob::run)?;
-        for (number, segment) in numbers.into_iter().zip(&segments) {
+        self.loaded.extend(numbers.into_iter().zip(segments));
+        self.forget_unsaved();
+        Ok(())
+    }
+
+    /// Records the places of the pages of loaded states. A kernel doesn't wait for it, since only saving needs it.
+    pub fn learn_loaded(&mut self) {
+        for (number, segment) in std::mem::take(&mut self.loaded) {
             self.learn(number, &segment.hashes);
         }
-        self.forget_unsaved();
-        Ok(memory)
     }
 
     fn open_segment(&self, number: u32) -> Result<Segment, StateError> {

@@ -20,6 +20,10 @@ mod copied_states;
 mod errors;
 mod files;
 mod folder;
+mod kernel_memory;
+mod mapped_memory;
+#[cfg_attr(not(target_os = "linux"), path = "no_memory_slots.rs")]
+mod memory_slots;
 mod moves;
 mod note_states;
 mod page_hasher;
@@ -40,6 +44,8 @@ pub use comparison::{
 pub use errors::StateError;
 pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads};
 pub use folder::{ReplayPlan, StateFolder};
+pub use kernel_memory::KernelMemory;
+pub use memory_slots::MemorySlots;
 pub use moves::StateMove;
 pub use note_states::{NoteStates, SavedState, list_note_states};
 pub use pages::{MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, PagePlace};

@@ -187,7 +187,7 @@ impl PageMark {
 }
 
 /// Runs `work` for two halves, on two threads if another one is to be had. The results are in this order.
-fn run_halves<T: Send, R: Send>(low: T, high: T, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub(crate) fn run_halves<T: Send, R: Send>(low: T, high: T, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let high = Mutex::new(Some(high));
     let run_high = || {
         let high = high.lock().unwrap_or_else(PoisonError::into_inner).take();
