@@ -98,7 +98,7 @@ pub(super) fn resolve_conflicts(
     let region = parse::number_option("region", args.region.as_deref())?;
     let region = region.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
     let request = GitRequest::Resolve { path: path.clone(), choice, region, seen: args.seen.clone() };
-    let done = perform(folder, &request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
+    let done = perform((folder, None), &request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
     let kept = match &done.undo {
         Some(GitRequest::Unresolve(file)) => file.kept.as_deref(),
         _ => None, // tidy: open because only this request resolves

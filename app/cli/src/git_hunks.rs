@@ -89,7 +89,7 @@ fn finish(
     args: &GitArguments,
     output: (bool, &mut dyn Write),
 ) -> Result<u8, CliError> {
-    let done = perform(folder, request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
+    let done = perform((folder, None), request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
     let discarded = match &done.undo {
         Some(GitRequest::Restore(files)) => files.as_slice(),
         _ => &[], // tidy: open because only a discard keeps files

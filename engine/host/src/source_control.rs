@@ -419,7 +419,10 @@ impl SourceControl {
                     let control = ApiControl::new(&report_progress, &is_canceled);
                     github_api::perform(&top, &part, &request, &control)
                 }
-                (true, None) => operations::perform((&root, &workspace), &request, &mut &report_progress, &is_canceled),
+                (true, None) => {
+                    let place = (root.as_path(), Some(workspace.as_path()));
+                    operations::perform(place, &request, &mut &report_progress, &is_canceled)
+                }
                 (false, _) => {
                     Err(anyhow!("Edits aren't in their files yet, so nothing was done. Save first, and try again."))
                 }

@@ -184,13 +184,13 @@ impl GitRequest {
     }
 }
 
-/// Performs a request in a folder that this workspace may have. `progress` gets Git's messages, and `is_canceled` is
-/// asked often.
+/// Performs a request in a folder. Notes in conflict are merged by their histories in the workspace, if one is given.
+/// `progress` gets Git's messages, and `is_canceled` is asked often.
 ///
 /// # Errors
 /// Returns an error for the user.
 pub fn perform(
-    (root, workspace): (&Path, &Path),
+    (root, workspace): (&Path, Option<&Path>),
     request: &GitRequest,
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
@@ -206,8 +206,13 @@ pub fn perform(
     let mut undo = None;
     let mut run = |operation: GitOperation| {
         let operation = if keeps_conflicts { GitOperation::KeepConflicts(Box::new(operation)) } else { operation };
-        let place = (root, workspace);
-        let done = git_program::run_in_workspace(place, &operation, GitCaller::Window, progress, is_canceled);
+        let done = match workspace {
+            Some(workspace) => {
+                let place = (root, workspace);
+                git_program::run_in_workspace(place, &operation, GitCaller::Window, progress, is_canceled)
+            }
+            None => git_program::run(root, &operation, GitCaller::Window, progress, is_canceled),
+        };
         done.map_err(|error| match error {
             GitProgramError::Canceled => anyhow!("Cancelled."),
             error => anyhow::Error::new(error), // tidy: open because the text of all others is for the user
