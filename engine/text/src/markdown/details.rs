@@ -66,7 +66,8 @@ pub fn has_attribute(attributes: &str, name: &str) -> bool {
     attributes.split_whitespace().any(first)
 }
 
-/// Returns the range of the summary that follows a start tag, and where what is below it begins.
+/// Returns the range of the summary that follows a start tag, and where what is below it begins. A summary ends before
+/// another `<details>`, so none is in it.
 fn summary_after(html: &str, tag_end: usize) -> (Range<usize>, usize) {
     let none = (tag_end..tag_end, tag_end);
     let at = tag_end + html[tag_end..].len() - html[tag_end..].trim_start().len();
@@ -74,8 +75,9 @@ fn summary_after(html: &str, tag_end: usize) -> (Range<usize>, usize) {
         return none;
     }
     let Some(from) = html[at..].find('>').map(|end| at + end + 1) else { return none };
-    let is_end = |at: usize| ["</summary", "</details"].iter().any(|name| is_html_tag(&html[at..], name));
-    let end = html[from..].match_indices("</").find(|(end, _)| is_end(from + end));
+    let ends = ["</summary", "</details", "<details"];
+    let is_end = |at: usize| ends.iter().any(|name| is_html_tag(&html[at..], name));
+    let end = html[from..].match_indices('<').find(|(end, _)| is_end(from + end));
     let to = end.map_or(html.len(), |(end, _)| from + end);
     let is_whole = is_html_tag(&html[to..], "</summary");
     let after = if is_whole { html[to..].find('>').map_or(html.len(), |end| to + end + 1) } else { to };
@@ -123,6 +125,7 @@ mod tests {
             some(&["x", "false+a", "b", "false+", "c", "-", "-"])
         );
         assert_eq!(split("<details><summary>a</details>"), some(&["false+a", "-"]));
+        assert_eq!(split("<details><summary>a<details>b</details>"), some(&["false+a", "false+", "b", "-"]));
         assert_eq!(split("<details class=\"open\"><summary"), some(&["false+", "<summary"]));
         for other in ["<p>a</p>", "<detailsx>", "<details", "<!-- <details> -->", "<!-- <details>"] {
             assert_eq!(split(other), None, "{other}");
