@@ -49,8 +49,8 @@ pub(super) fn start_window(
     let owner = host::workspace_exists(folder).then(|| host::owner_socket(folder).ok().flatten()).flatten();
     let Some(socket) = owner else { return open_window(folder, path, is_safe, hooks) };
     let whole = path.as_ref().map(|path| copy::absolute_path(Path::new("/"), &path.to_string_lossy()));
-    // With `--json`, programs want to know what is in the volume.
-    if !json && show_window(&socket, whole.as_deref()) {
+    // With `--json`, programs want to know what is in the volume. A window that is open isn't in safe mode.
+    if !json && !is_safe && show_window(&socket, whole.as_deref()) {
         return Ok(EXIT_DONE);
     }
     let Some(whole) = whole else { return open_window(folder, None, is_safe, hooks) };
