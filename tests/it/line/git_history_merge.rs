@@ -109,3 +109,37 @@ fn a_stash_and_a_commit_of_neighboring_lines_are_merged() {
     assert_eq!(git(&notes, &["status", "--porcelain"]), "M a.md");
     assert_eq!(git(&notes, &["stash", "list"]), "");
 }
+
+#[test]
+fn a_stash_whose_new_files_are_not_back_is_kept() {
+    let house = House::with(&[("a.md", TEXT)]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    retype(&house, "a.md", "One", "First");
+    house.write("notes/new.txt", b"put aside\n");
+    run_in_volume(&house, &["stash"]).good();
+    retype(&house, "a.md", "Two", "Second");
+    commit(&house, "Main");
+    house.write("notes/new.txt", b"other\n");
+    run_in_volume(&house, &["stash", "pop"]).good();
+    assert_text(&house, "a.md", "First.\nSecond.\nThree.\n");
+    assert_eq!(house.read("notes/new.txt"), b"other\n");
+    assert_eq!(git(&notes, &["show", "stash@{0}^3:new.txt"]), "put aside");
+}
+
+#[test]
+fn a_note_in_conflict_is_named_beside_a_merged_one_of_the_same_name() {
+    let house = House::with(&[("a.md", TEXT), ("sub/a.md", TEXT)]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    git(&notes, &["switch", "-q", "-c", "idea"]);
+    retype(&house, "a.md", "One", "First");
+    retype(&house, "sub/a.md", "Two", "Idea");
+    commit(&house, "Idea");
+    git(&notes, &["switch", "-q", "main"]);
+    retype(&house, "a.md", "Two", "Second");
+    retype(&house, "sub/a.md", "Two", "Main");
+    commit(&house, "Main");
+    run_in_volume(&house, &["merge", "idea", "--keep-conflicts"]).refused(1, "sub/a.md");
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "M  a.md\nUU sub/a.md");
+}

@@ -19,6 +19,8 @@ const MAX_MERGE_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct MergedNotes {
     /// Paths relative to the folder.
     pub(crate) paths: Vec<String>,
+    /// Their paths in the repository, as Git names them.
+    pub(crate) names: Vec<String>,
     /// Whether no other file is in conflict.
     pub(crate) is_complete: bool,
 }
@@ -43,16 +45,17 @@ fn merge(folder: &Path, workspace: &Path, is_whole: bool) -> Option<MergedNotes>
     let until = Instant::now() + MAX_MERGE_TIME;
     let merge_one = |(note, row): &(ConflictVersions, FileRow)| {
         let before = unmarked.iter().find(|unmarked| unmarked.path == note.path)?;
-        Some((before, merge_note(&files, row, note, until)?))
+        Some((note.name.clone(), before, merge_note(&files, row, note, until)?))
     };
-    let merged: Vec<(&MarkedNote, String)> = known.iter().filter_map(merge_one).collect();
+    let merged: Vec<(String, &MarkedNote, String)> = known.iter().filter_map(merge_one).collect();
     if is_whole && merged.len() < count {
         return None;
     }
-    let written = merged.into_iter().filter(|(before, text)| is_written(folder, before, text));
-    let paths: Vec<String> = written.map(|(before, _)| before.path.clone()).collect();
+    let written = merged.into_iter().filter(|(_, before, text)| is_written(folder, before, text));
+    let (names, paths): (Vec<String>, Vec<String>) =
+        written.map(|(name, before, _)| (name, before.path.clone())).unzip();
     let is_complete = paths.len() == count;
-    Some(MergedNotes { paths, is_complete })
+    Some(MergedNotes { paths, names, is_complete })
 }
 
 /// Merges both sides of a note by its document; `None` if that doesn't decide the conflict, or is damaged.

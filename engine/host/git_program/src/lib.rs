@@ -565,18 +565,24 @@ fn run_once(
     let mut done = run_git(folder, &words, caller, progress, is_canceled)?;
     let is_undoable = abort.is_some() && !matches!(operation, GitOperation::KeepConflicts(_));
     let mut merged: Vec<String> = Vec::new();
-    // A rebase can stop at each of its commits; these are the notes of the last stop.
+    // A rebase can stop at each of its commits; these are the notes of the last stop, as Git names them.
     while let Some(workspace) = workspace
         && !done.success
         && !errors::conflicting_files(&done.output).is_empty()
     {
         let notes = merge_by_histories(folder, workspace, is_undoable);
         let is_staged = stage_merged(folder, operation, &notes.paths, caller)?;
-        merged = notes.paths;
+        merged = notes.names;
         if !(is_staged && notes.is_complete) {
             break;
         }
         let Some(completion) = operation.completion() else { return Ok(MERGED_NOTES.to_owned()) };
+        // Git has put none of a stash's new files back if one of them is there already.
+        if let GitOperation::StashDrop { number } = &completion
+            && has_new_files(folder, *number, caller)?
+        {
+            return Ok(KEPT_STASH.to_owned());
+        }
         done = run_git(folder, &completion.arguments(), caller, progress, is_canceled)?;
     }
     if done.success {
@@ -601,8 +607,7 @@ fn run_once(
         if is_undone {
             unmarked_notes::forget_past_choices(folder, operation, workspace.is_some());
         } else {
-            // Git names files by their paths in the repository.
-            conflicts.retain(|file| !merged.iter().any(|path| Path::new(file).ends_with(path)));
+            conflicts.retain(|file| !merged.contains(file));
             let _ = unmarked_notes::take_out_markers(folder); // if it fails, Git's markers stay
         }
         return Err(GitProgramError::Conflict { files: conflicts, is_undone });
@@ -628,6 +633,16 @@ fn run_once(
 
 /// What is said if a stash was applied, and notes that were in conflict with it are merged.
 const MERGED_NOTES: &str = "Notes that both sides have changed were merged by their histories.";
+
+/// What is said if a stash that notes were merged with isn't deleted.
+const KEPT_STASH: &str = "Notes that both sides have changed were merged by their histories. The stash has new files, \
+     too, so it is kept. Delete it once they are here.";
+
+/// Returns whether a stash has files that Git didn't know: they are in its third parent.
+fn has_new_files(folder: &Path, number: usize, caller: GitCaller) -> Result<bool, GitProgramError> {
+    let parent = format!("stash@{{{number}}}^3");
+    Ok(run_silently(folder, &["rev-parse", "--quiet", "--verify", &parent], caller)?.success)
+}
 
 /// Stages notes that were merged; what comes from a stash is only out of conflict then. Returns whether Git could.
 fn stage_merged(

@@ -28,6 +28,8 @@ pub struct ConflictVersion {
 pub struct ConflictVersions {
     /// Path relative to the folder, with `/` separators.
     pub path: String,
+    /// Path in the repository.
+    pub name: String,
     /// The common version; `None` if both sides have added the note.
     pub base: Option<ConflictVersion>,
     /// Git's ours.
@@ -89,7 +91,8 @@ impl RepositoryFolder {
         };
         let sides = (version(texts.ours, our.id, &commits.ours), version(texts.theirs, their.id, &commits.theirs));
         let (Some(ours), Some(theirs)) = sides else { return Ok(None) };
-        Ok(Some(ConflictVersions { path: self.folder_path(inside).to_owned(), base, ours, theirs }))
+        let (path, name) = (self.folder_path(inside).to_owned(), inside.to_owned());
+        Ok(Some(ConflictVersions { path, name, base, ours, theirs }))
     }
 
     /// Describes a version by the commit that changed the note to it, which is this one or an earlier one.
