@@ -388,7 +388,7 @@ fn refuse_surplus_options(args: &GitArguments) -> Result<(), CliError> {
         ("--theirs", args.is_theirs, "resolve"),
         ("--both", args.is_both, "resolve"),
         ("--region", args.region.is_some(), "resolve"),
-        ("--all", args.all, "commit and log"),
+        ("--all", args.all, "add, commit and log"),
         ("--graph", args.graph, "log"),
         ("--amend", args.amend, "commit"),
         ("--signoff", args.signoff, "commit"),

@@ -728,10 +728,12 @@ fn what_git_does_not_know_is_said_in_plain_words() {
         (&["stash", "push", "--staged"], "--staged goes with diff and restore"),
         (&["commit", "-m", "B", "--rebase"], "--rebase goes with pull"),
         (&["push", "-m", "B"], "--message goes with commit, stash and tag"),
-        (&["status", "--all"], "--all goes with commit and log"),
+        (&["status", "--all"], "--all goes with add, commit and log"),
     ] {
         is_said(words, about);
     }
+    // All is what `add` without names takes.
+    run_in(&house, "notes", &["add", "--all"]).good();
     assert_eq!(git(&notes, &["log", "--format=%s"]), "First");
     assert!(!house.path("notes/copy").exists());
     git(&house.path(""), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
