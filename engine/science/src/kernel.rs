@@ -483,6 +483,7 @@ impl ScienceKernel {
         }
         let reply = Arc::default();
         let machine = start_machine(&pack, &folders, outbox, clock, &reply)?;
+        *lock(&clock.stop) = machine.stop_switch();
         let scratch = arguments.scratch.as_ref();
         let mut kernel = ScienceKernel {
             pack,
@@ -737,8 +738,6 @@ fn start_machine(
     clock: &Arc<CellClock>,
     reply: &Arc<Mutex<Option<Value>>>,
 ) -> Result<Machine, ScienceError> {
-    let stop = StopSwitch::default();
-    *lock(&clock.stop) = stop.clone();
     let (clock, reply) = (clock.clone(), reply.clone());
     let door: DoorAnswer = Box::new(move |message| {
         let (kind, content): (String, Value) = serde_json::from_slice(message).ok()?;
@@ -765,5 +764,5 @@ fn start_machine(
         }
         Some(answer)
     });
-    pack.start(folders, &[("HOME".to_owned(), HOME_FOLDER.to_owned())], door, stop)
+    pack.start(folders, &[("HOME".to_owned(), HOME_FOLDER.to_owned())], door, StopSwitch::default())
 }

@@ -387,6 +387,11 @@ impl Machine {
         }
     }
 
+    /// Returns the handle that interrupts or stops this machine's turns.
+    pub(crate) fn stop_switch(&self) -> StopSwitch {
+        self.store.data().stop.clone()
+    }
+
     /// Starts to collect a copy of memory for each [`LOOK_MESSAGE`].
     pub(crate) fn collect_looks(&mut self) {
         self.store.data_mut().looks = Some(Vec::new());

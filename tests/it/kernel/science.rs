@@ -176,3 +176,46 @@ fn states_of_another_pack_version_are_reported_and_cells_run_again() {
     assert!(said.contains(refused) && !said.contains("x is 7"), "{said}");
     assert_eq!(run(&["run", "a"]).good().text(), "x is 41\n");
 }
+
+/// Returning to earlier variables takes another instance, which can't open a granted folder that is gone.
+#[test]
+fn variables_stay_if_no_other_instance_can_be_started() {
+    let Some(kernels) = science_pack() else { return };
+    let place = tempfile::tempdir().expect("a folder");
+    let [notes, states, granted] = ["notes", "states", "granted"].map(|name| place.path().join(name));
+    for folder in [&notes, &states, &granted] {
+        std::fs::create_dir(folder).expect("made");
+    }
+    let with_grant: [&Path; 6] =
+        ["--states".as_ref(), &states, "--scratch".as_ref(), &states, "--read".as_ref(), &granted];
+    let own = &with_grant[..4];
+    let all = "(sum(first), sum(second.values()), third)";
+    let values = "(4999950000, 4999950000, 100000)\nok";
+
+    let mut kernel = start(&kernels, "test", &with_grant, &notes);
+    for code in ["first = list(range(100_000))", "second = {str(n): n for n in range(100_000)}"] {
+        assert_eq!(kernel.run(code), "ok");
+        assert_eq!(kernel.next("state_saved")["status"], "ok");
+    }
+    std::fs::remove_dir(&granted).expect("removed");
+    kernel.send("state_request", json!({"move": "undo"}));
+    assert_eq!(kernel.next("state_reply")["status"], "error");
+    // The next cell's changes are saved to the state that wasn't undone.
+    assert_eq!(kernel.run("third = len(second)"), "ok");
+    assert_eq!(kernel.next("state_saved")["status"], "ok");
+    drop(kernel);
+    let mut kernel = start(&kernels, "test", own, &notes);
+    let outcome = kernel.run(all);
+    assert!(outcome.ends_with(values), "{outcome}");
+    drop(kernel);
+
+    // A cell that runs again needs the state before it. Its kernel ends, and the next one has what was saved.
+    std::fs::create_dir(&granted).expect("made");
+    let mut kernel = start(&kernels, "test", &with_grant, &notes);
+    std::fs::remove_dir(&granted).expect("removed");
+    kernel.send("execute_request", json!({"code": "first = 1", "cell": "cell 1", "silent": false, "after": []}));
+    assert!(!kernel.ends().success());
+    let mut kernel = start(&kernels, "test", own, &notes);
+    let outcome = kernel.run(all);
+    assert!(outcome.ends_with(values), "{outcome}");
+}

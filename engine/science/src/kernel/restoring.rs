@@ -1,8 +1,8 @@
 //! Restores the science kernel's variables from saved states, moves between states, and starts over.
 
-use super::{ScienceKernel, start_machine};
+use super::{ScienceKernel, lock, start_machine};
 use crate::ScienceError;
-use crate::machine::GuestFolder;
+use crate::machine::{GuestFolder, Machine};
 use crate::saver::{LoadedState, MovedState, SaverTask};
 use kernel_states::{ChangedPages, KernelMemory, StateError, StateHeads, StateMove, StateRecord, VisitedState};
 use serde_json::{Value, json};
@@ -24,9 +24,19 @@ impl ScienceKernel {
 
     /// Replaces the instance by a new one that has run nothing.
     fn restart_machine(&mut self) -> Result<(), ScienceError> {
-        self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
-        self.saved.forget_mapping();
+        let machine = self.new_machine()?;
+        self.replace_machine(machine);
         Ok(())
+    }
+
+    fn new_machine(&self) -> Result<Machine, ScienceError> {
+        start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)
+    }
+
+    fn replace_machine(&mut self, machine: Machine) {
+        *lock(&self.clock.stop) = machine.stop_switch();
+        self.machine = machine;
+        self.saved.forget_mapping();
     }
 
     /// Makes the instance, which has run nothing, the base that the next state is compared with.
@@ -115,9 +125,11 @@ impl ScienceKernel {
 
     /// Loads a saved state. A thinned state is recreated from the nearest earlier state that is kept.
     fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
-        // If it can't be read, the current variables stay.
+        // If no instance can be started (a granted folder is gone), or the state can't be read, the current variables
+        // stay. The `states` thread saves the next cell's changes to what it has read last, so that comes second.
+        let machine = self.new_machine()?;
         let loaded = self.ask_saver(|reply| SaverTask::Load { state: state.to_owned(), reply })??;
-        self.restart_machine()?;
+        self.replace_machine(machine);
         self.begin_with_loaded(state, loaded)
     }
 
@@ -296,9 +308,11 @@ impl ScienceKernel {
     /// Starts over because the saved state can't be read. The next saved state has no parent.
     pub(super) fn give_up_saved(&mut self, why: &ScienceError) -> Result<(), ScienceError> {
         self.notice = Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
+        // If no instance can be started, the caller ends the process, and the next one finds what was saved.
+        self.start_over()?;
         // Fails only if the thread has ended, which it has reported.
         let _ = self.ask_saver(|reply| SaverTask::Move { to: StateMove::Fresh, is_lasting: true, reply });
-        self.start_over()
+        Ok(())
     }
 
     pub(super) fn change_state(&mut self, header: &Value, content: &Value) {

@@ -199,6 +199,9 @@ impl MappedMemory {
             let page = *number as usize * PAGE_BYTES..(*number as usize + 1) * PAGE_BYTES;
             bytes.extend_from_slice(&memory[page.clone()]);
             let block = *number as usize / BLOCK_PAGES;
+            if new_blocks.last() == Some(&block) {
+                continue; // it was written as a whole
+            }
             if self.is_held[block] {
                 self.slot.write(page.start, &memory[page]);
             } else {

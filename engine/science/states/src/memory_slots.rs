@@ -194,10 +194,20 @@ impl MemorySlot {
         }
         let start = pages.as_mut_ptr().cast::<libc::c_void>();
         // SAFETY: it replaces exactly these pages, which the caller has for itself, by ones with the same access.
-        unsafe {
-            let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+        let is_mapped = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            // As wasmtime maps what memory grows into: no room is reserved, which the system could refuse.
+            let kind = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
             libc::mmap(start, pages.len(), access, kind, self.slots.file.as_raw_fd(), from) == start
+        };
+        // If the system refuses to reserve room, it may already have removed the pages, and another allocation could
+        // be put in their place.
+        // SAFETY: this advice changes nothing. It fails if a page isn't mapped.
+        if !is_mapped && unsafe { libc::madvise(start, pages.len(), libc::MADV_NORMAL) } != 0 {
+            eprintln!("tracebook kernel: the system has no room for the kernel's memory");
+            std::process::abort();
         }
+        is_mapped
     }
 
     /// Drops the process's own pages in this range of bytes of memory, which [`MemorySlot::map_over`] has mapped. They
