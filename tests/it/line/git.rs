@@ -430,7 +430,7 @@ fn a_folder_of_a_repository_is_committed_and_stashed_on_its_own() {
         assert!(done.err.contains("commit or unstage them with Git itself"), "{}", done.err);
     }
     let request = GitRequest::Commit { message: "By the window".to_owned(), amend: false, signoff: false };
-    let why = perform((&notes.join("sub"), &house.path("W")), &request, &mut |_| {}, &|| false);
+    let why = perform((&notes.join("sub"), Some(&house.path("W"))), &request, &mut |_| {}, &|| false);
     let why = why.expect_err("files outside are staged");
     assert!(why.to_string().starts_with("Files outside of this folder are staged"), "{why}");
     let staged = || git(&notes, &["diff", "--cached", "--name-only"]);

@@ -95,6 +95,24 @@ fn what_histories_do_not_decide_is_left_to_choose() {
     assert_text(&house, "a.md", mine);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_merge_that_a_hook_refuses_is_taken_back() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = diverged("One", "Three");
+    let notes = house.path("notes");
+    let before = git(&notes, &["rev-parse", "HEAD"]);
+    let hook = notes.join(".git/hooks/pre-commit");
+    std::fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
+    std::fs::write(&hook, "#!/bin/sh\necho not on a Monday >&2\nexit 1\n").expect("written");
+    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).expect("can be run");
+    run_in_volume(&house, &["merge", "idea"]).refused(1, "not on a Monday");
+    assert_text(&house, "a.md", "One.\nSecond.\nThree.\n");
+    assert_eq!(git(&notes, &["rev-parse", "HEAD"]), before);
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "");
+    assert!(!notes.join(".git/MERGE_HEAD").exists());
+}
+
 #[test]
 fn a_stash_and_a_commit_of_neighboring_lines_are_merged() {
     let house = House::with(&[("a.md", TEXT)]);

@@ -583,7 +583,13 @@ fn run_once(
         {
             return Ok(KEPT_STASH.to_owned());
         }
-        done = run_git(folder, &completion.arguments(), caller, progress, is_canceled)?;
+        let completed = run_git(folder, &completion.arguments(), caller, progress, is_canceled);
+        let has_stopped = |run: &GitOutput| !run.success && errors::conflicting_files(&run.output).is_empty();
+        if let Some(abort) = abort.filter(|_| is_undoable && completed.as_ref().map_or(true, has_stopped)) {
+            // A hook refused the commit, or the user canceled. If this fails, the next try says what is under way.
+            let _ = run_silently(folder, abort, caller)?;
+        }
+        done = completed?;
     }
     if done.success {
         unmarked_notes::forget_past_choices(folder, operation, !merged.is_empty());
