@@ -98,7 +98,7 @@ fn what_histories_do_not_decide_is_left_to_choose() {
 #[cfg(unix)]
 #[test]
 fn a_merge_that_a_hook_refuses_is_taken_back() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     let house = diverged("One", "Three");
     let notes = house.path("notes");
     let before = git(&notes, &["rev-parse", "HEAD"]);
