@@ -66,7 +66,7 @@ mod volume_settings;
 pub(crate) mod volume_trust;
 mod volumes;
 mod web_browser;
-mod window_start;
+pub mod window_start;
 mod worker;
 mod yes_no_question;
 
@@ -89,7 +89,6 @@ use text::untrusted_text;
 
 pub use parse::build_grammar;
 pub(crate) use sample_workspace::make_sample;
-pub use window_start::WindowStart;
 
 /// Exit code for success.
 pub const EXIT_DONE: u8 = 0;
@@ -266,7 +265,7 @@ pub struct ProgramHooks {
 }
 
 /// Opens the window on a workspace; fails with what couldn't be saved.
-pub type WindowCommand = fn(host::Driver, WindowStart, Box<dyn FnOnce()>) -> anyhow::Result<()>;
+pub type WindowCommand = fn(host::Driver, window_start::WindowStart, Box<dyn FnOnce()>) -> anyhow::Result<()>;
 
 /// Runs a benchmark or screenshot subcommand: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;

@@ -320,7 +320,8 @@ fn runs(numbers: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
     runs
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::sync::Arc;
 

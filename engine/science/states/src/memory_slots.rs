@@ -1,8 +1,8 @@
 //! Room for copies of a kernel's memory in a nameless file, from which the memory itself is mapped (Linux).
 //!
-//! The mapping is private: a page stays one of the file until it's written. Then the process has its own copy of it, and
-//! the system's page map tells so, without privileges, signals or faults to handle. A page that's given back is the
-//! file's again.
+//! The mapping is private: a page stays one of the file until it's written. Then the process has its own copy of it,
+//! and the system's page map tells so, without privileges, signals or faults to handle. A page that's given back is
+//! the file's again.
 
 use std::fs::File;
 use std::ops::Range;
