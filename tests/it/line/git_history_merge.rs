@@ -106,7 +106,7 @@ fn a_merge_that_a_hook_refuses_is_taken_back() {
     std::fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
     std::fs::write(&hook, "#!/bin/sh\necho not on a Monday >&2\nexit 1\n").expect("written");
     std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).expect("can be run");
-    run_in_volume(&house, &["merge", "idea"]).refused(1, "not on a Monday");
+    run_in_volume(&house, &["merge", "idea"]).refused(2, "not on a Monday");
     assert_text(&house, "a.md", "One.\nSecond.\nThree.\n");
     assert_eq!(git(&notes, &["rev-parse", "HEAD"]), before);
     assert_eq!(git(&notes, &["status", "--porcelain"]), "");

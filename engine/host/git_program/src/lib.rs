@@ -644,10 +644,11 @@ const MERGED_NOTES: &str = "Notes that both sides have changed were merged by th
 const KEPT_STASH: &str = "Notes that both sides have changed were merged by their histories. The stash has new files, \
      too, so it is kept. Delete it once they are here.";
 
-/// Returns whether a stash has files that Git didn't know: they are in its third parent.
+/// Returns whether a stash has files that Git didn't know: they are in its third parent, which can be missing or empty.
 fn has_new_files(folder: &Path, number: usize, caller: GitCaller) -> Result<bool, GitProgramError> {
     let parent = format!("stash@{{{number}}}^3");
-    Ok(run_silently(folder, &["rev-parse", "--quiet", "--verify", &parent], caller)?.success)
+    let listed = run_silently(folder, &["ls-tree", "--name-only", &parent], caller)?;
+    Ok(listed.success && !listed.output.trim().is_empty())
 }
 
 /// Stages notes that were merged; what comes from a stash is only out of conflict then. Returns whether Git could.
