@@ -5,7 +5,7 @@ use crate::arguments::{LinksArguments, TodosArguments};
 use engine::{Command, Session, Volume};
 use serde_json::{Value, json};
 use std::time::Duration;
-use text::outline::{LinkKind, NoteLink};
+use text::outline::{LinkKind, NoteLink, Outline};
 use text::task::NoteTask;
 use text::untrusted_text;
 
@@ -130,7 +130,7 @@ fn toggle_task(scene: &mut CommandContext<'_>, word: &str, args: &TodosArguments
     let wanted = words.clone();
     let is_there = export::open_note::read_loaded_note(scene.handle, note, move |note| {
         let text = note.text();
-        text.lines().any(|line| NoteTask::parse_line(line, 0).is_some_and(|task| task.text == wanted))
+        Outline::of(&text).tasks.iter().any(|task| task.text == wanted)
     })?;
     if !is_there {
         return Err(CliError::usage(format!(

@@ -65,11 +65,12 @@ fn tools_for_git_name_what_is_closest_to_a_missing_path() {
     let (address, results) = caller(vec![
         ("git_diff", json!({"path": "Nose.md"})),
         ("git_log", json!({"path": "/notes/Nose.md"})),
+        // Calls that work between them: too many failures one after the other end a run.
+        ("git_log", json!({"path": "gone.md"})),
         ("git_blame", json!({"path": "Nose.md"})),
         ("git_add", json!({"files": ["Note.md", "Nose.md"]})),
-        ("git_commit", json!({"message": "x", "files": ["Note.md", "sub/dep.md"]})),
-        ("git_log", json!({"path": "gone.md"})),
         ("git_diff", json!({"path": "sub/deep.md"})),
+        ("git_commit", json!({"message": "x", "files": ["Note.md", "sub/dep.md"]})),
     ]);
     let files = [("Note.md", "# Found it\n"), ("sub/deep.md", "deep\n"), ("gone.md", "gone\n")];
     let house = house(&address, &files);
@@ -78,12 +79,12 @@ fn tools_for_git_name_what_is_closest_to_a_missing_path() {
     git(&house.path("notes"), &["commit", "-qm", "Gone"]);
     house.write("notes/Note.md", b"# Changed\n");
     let results = results_of(&house, &["ask", "go", "--json"], &results);
-    for result in &results[..4] {
+    for result in [0, 1, 3, 4].map(|at| &results[at]) {
         assert!(result.contains("Nose.md") && result.contains("The closest are: Note.md"), "{result}");
     }
-    assert!(results[4].contains("The closest are: sub/deep.md"), "{}", results[4]);
-    assert!(results[5].contains("Ada: Gone"), "what is only in the history is there: {}", results[5]);
-    assert!(results[6].contains("nothing differs from the last commit"), "{}", results[6]);
+    assert!(results[2].contains("Ada: Gone"), "what is only in the history is there: {}", results[2]);
+    assert!(results[5].contains("nothing differs from the last commit"), "{}", results[5]);
+    assert!(results[6].contains("The closest are: sub/deep.md"), "{}", results[6]);
 }
 
 #[test]

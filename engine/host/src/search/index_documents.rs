@@ -113,8 +113,8 @@ fn names_a_year(text: &str) -> bool {
 }
 
 fn new_passage(place: String, kind: PassageKind, lang: &str, heading: String, text: String) -> IndexedPassage {
-    // Few passages have a line that could be a task; only they're read as Markdown, for code and comments.
-    let could_be = text.lines().any(|line| NoteTask::parse_line(line, 0).is_some());
+    // Few passages have a line that could be a task; only they're read as Markdown, for comments.
+    let could_be = kind == PassageKind::Prose && text.lines().any(|line| NoteTask::parse_line(line, 0).is_some());
     let tasks = if could_be { Outline::of(&text).tasks } else { Vec::new() };
     let has = |wanted: bool| tasks.iter().any(|task| task.is_done() == wanted);
     let links = if kind == PassageKind::Prose { linked_names(&text) } else { Vec::new() };
