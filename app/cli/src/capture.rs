@@ -1,6 +1,6 @@
 //! `tracebook capture`: appends a thought to today's note without opening anything.
 
-use super::{CliError, CommandContext, EXIT_DONE, notes, resolve, volumes};
+use super::{CliError, CommandContext, EXIT_DONE, notes, resolve, retried_commands, volumes};
 use crate::arguments::CaptureArguments;
 use engine::{Command, Note, Session};
 use host::fs::confined_dir::ConfinedPath;
@@ -65,7 +65,7 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     let item = text.replace('\n', "\n  ");
     let line = format!("- {item}\n");
     let is_missing_only = args.missing;
-    notes::edit_as_planned(scene.handle, note, move |_, text| {
+    retried_commands::edit_as_planned(scene.handle, note, move |_, text| {
         let has_item = text.starts_with(&line) || text.contains(&format!("\n{line}"));
         if is_missing_only && has_item {
             return Ok(Vec::new());

@@ -1,6 +1,6 @@
 //! `cmd_cells`: prints how a note's cells depend on each other.
 
-use super::notes::edit_as_planned;
+use super::retried_commands::edit_as_planned;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::CellsArguments;
 use engine::{Command, Note, Reactivity};

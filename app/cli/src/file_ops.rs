@@ -1,16 +1,13 @@
 //! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: move, delete and restore files, and
 //! update links.
 
+use super::retried_commands::{MOVE_TIMEOUT, begin_move};
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::{MvArguments, RestoreNoteArguments, RmArguments, TrashArguments};
 use crate::plurals::counted;
 use engine::{Command, Session};
-use std::time::{Duration, Instant};
 use store::{BlobHash, DocId};
 use text::untrusted_text;
-
-/// Maximum time for a move and its link updates.
-const MOVE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Waits until every note's links are known.
 pub(super) fn wait_for_links(scene: &CommandContext<'_>) -> Result<(), CliError> {
@@ -19,21 +16,6 @@ pub(super) fn wait_for_links(scene: &CommandContext<'_>) -> Result<(), CliError>
     match scene.handle.wait(Some(MOVE_TIMEOUT), look)? {
         Some(()) => Ok(()),
         None => Err(CliError::workspace("the notes could not be read in ten minutes")),
-    }
-}
-
-/// Begins a command that moves files, after those that others move at the moment. Returns how many problems there were.
-pub(super) fn begin_move(handle: &host::Handle, command: &Command) -> Result<usize, CliError> {
-    let begun = Instant::now();
-    loop {
-        handle.wait(Some(MOVE_TIMEOUT), |session| session.pending_move().is_none().then_some(()))?;
-        let before = handle.read(|session| session.problems().len())?;
-        let Err(refusal) = handle.run_command(command.clone()) else { return Ok(before) };
-        // It's refused as well if another move was faster.
-        let is_moving = handle.read(|session| session.pending_move().is_some())?;
-        if !is_moving || begun.elapsed() > MOVE_TIMEOUT {
-            return Err(refusal.into());
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! `cmd_history`: a note's changes, an earlier version, what has changed since, authorship, and reverting.
 
 use super::maintenance::format_date;
-use super::notes::{edit_as_planned, wait_for_file, wait_until_durable};
+use super::notes::{wait_for_file, wait_until_durable};
+use super::retried_commands::edit_as_planned;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::HistoryArguments;
 use engine::Note;

@@ -50,6 +50,7 @@ mod plurals;
 mod providers;
 mod recall_options;
 mod resolve;
+mod retried_commands;
 mod run_cells;
 mod sample_workspace;
 mod saved_outputs;

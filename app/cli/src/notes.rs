@@ -1,5 +1,6 @@
 //! `cmd_cat`, `cmd_edit`, `cmd_outputs`: commands for one note.
 
+use super::retried_commands::edit_as_planned;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, resolve, saved_outputs, system_files};
 use crate::arguments::{CatArguments, EditArguments, OutputsArguments};
 use anyhow::anyhow;
@@ -16,8 +17,6 @@ const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_JSON_TEXT_BYTES: usize = 32 << 20;
 /// Maximum size of a note's text on standard input, in bytes.
 pub(super) const MAX_TEXT_INPUT_BYTES: u64 = 64 << 20;
-/// How often an edit is planned for a note that others change at the same time.
-const MAX_EDIT_PLANS: usize = 100;
 /// Maximum size of an attachment that is printed, in bytes.
 const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
 
@@ -241,32 +240,6 @@ fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> anyhow::R
         Ok(vec![TextEdit { at, delete, insert: insert.clone() }])
     });
     planned.map_err(|error| anyhow!(error.why))
-}
-
-/// Makes the edits that `plan` finds for a note and its text. If others change the text before they are made, they are
-/// planned again.
-pub(super) fn edit_as_planned(
-    handle: &host::Handle,
-    note: DocId,
-    plan: impl Fn(&Note, &str) -> Result<Vec<TextEdit>, CliError> + Clone + Send + 'static,
-) -> Result<u64, CliError> {
-    for _ in 0..MAX_EDIT_PLANS {
-        let plan = plan.clone();
-        let planned = export::open_note::read_loaded_note(handle, note, move |note| {
-            let text = note.text();
-            (BlobHash::of(text.as_bytes()), plan(note, &text))
-        })?;
-        let (expected, edits) = (planned.0, planned.1?);
-        let refusal = match handle.run_command(Command::EditIfUnchanged { note, expected, edits }) {
-            Ok(seq) => return Ok(seq),
-            Err(refusal) => refusal,
-        };
-        let now = handle.read(move |session| session.note(note).map(|note| BlobHash::of(note.text().as_bytes())))?;
-        if now.is_none_or(|now| now == expected) {
-            return Err(refusal.into());
-        }
-    }
-    Err(CliError::workspace("others change the note all the time, so nothing was changed; try again"))
 }
 
 /// Waits until an edit is on disk. If the disk rejects it, reports that once and keeps waiting for

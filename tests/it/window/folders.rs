@@ -172,7 +172,7 @@ fn a_path_of_the_command_line_is_opened() {
 #[test]
 fn a_later_start_of_the_program_shows_its_path_in_the_open_window() {
     let bench = Bench::new(&[("One.md", "1\n"), ("sub/Two.md", "2\n")]);
-    let mut window = bench.window();
+    let mut window = bench.opened();
     let (tell, requests) = std::sync::mpsc::channel();
     let ctx = window.ctx.clone();
     window.state_mut().follow_requests(&ctx, requests);

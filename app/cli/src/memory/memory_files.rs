@@ -1,7 +1,6 @@
 //! Reads and writes the notes of memory.
 
-use super::super::file_ops::begin_move;
-use super::super::notes::edit_as_planned;
+use super::super::retried_commands::{begin_move, edit_as_planned};
 use super::super::{CliError, CommandContext, resolve};
 use agent::memory::trace::RunTrace;
 use agent::memory::{ProjectMemory, StoredTrace};
